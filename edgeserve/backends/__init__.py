@@ -1,0 +1,1 @@
+"""Backends run an engine graph. The core owns pages, sampling and the token stream."""

@@ -1,0 +1,1 @@
+"""Checkpoints: where they come from (resolve), and one read-only view of them (view)."""

@@ -1,0 +1,1 @@
+"""Model families: the contract a plugin fulfils, and how installed families are found."""

@@ -1,0 +1,1 @@
+"""First-party model families, one folder each; installed as edgeserve_families.<name>."""

@@ -1,0 +1,203 @@
+"""Builds the native core and reads the families' tomls. Everything else stands in pyproject.toml.
+
+The C++ core becomes one shared library, `libedgeserve.so`, beside the Cython doors that link to it.
+A kernel source is compiled once per instruction set, with `ES_ISA` naming the namespace it lives in.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parent.resolve()
+NATIVE = Path("_native")
+LIBRARY = "libedgeserve.so"
+DEBUG = os.environ.get("EDGESERVE_DEBUG") == "1"
+
+# -ffp-contract=off: a compiler that fuses a*b+c in one build and not in another changes results.
+COMMON_FLAGS = [
+    "-std=c++17",
+    "-fPIC",
+    "-fvisibility-inlines-hidden",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+    *(["-O1", "-g", "-D_GLIBCXX_ASSERTIONS"] if DEBUG else ["-O2", "-DNDEBUG"]),
+]
+
+# Flags per instruction set, by machine. The names are those that EDGESERVE_ISA accepts.
+AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq"]
+ISAS = {
+    "x86_64": {
+        "scalar": [],
+        "avx2": ["-mavx2", "-mfma", "-mf16c"],
+        "avx512": ["-mavx2", "-mfma", "-mf16c", *AVX512],
+        "avx512_vnni": ["-mavx2", "-mfma", "-mf16c", *AVX512, "-mavx512vnni", "-mavx512bf16"],
+    },
+    "aarch64": {
+        "scalar": [],
+        "neon": ["-march=armv8.2-a+dotprod+fp16"],
+    },
+}.get(platform.machine(), {"scalar": []})
+
+
+def families() -> dict[str, dict]:
+    """Each families/<name>/family.toml, by folder name."""
+    return {
+        toml.parent.name: tomllib.loads(toml.read_text(encoding="utf-8"))
+        for toml in sorted((ROOT / "families").glob("*/family.toml"))
+    }
+
+
+def entry_points(tomls: dict[str, dict]) -> dict[str, list[str]]:
+    """The index of all families: one entry point per model type, one per GGUF architecture."""
+    groups: dict[str, list[str]] = {"edgeserve.families": [], "edgeserve.gguf": []}
+    for name, toml in tomls.items():
+        target = f"edgeserve_families.{name}:{toml.get('object', 'FAMILY')}"
+        groups["edgeserve.families"] += [f"{key} = {target}" for key in toml["model_types"]]
+        groups["edgeserve.gguf"] += [f"{key} = {target}" for key in toml.get("gguf", [])]
+    groups["console_scripts"] = ["edgeserve = edgeserve.cli:main"]
+    return groups
+
+
+def doors() -> list[Extension]:
+    """One extension per .pyx; each links to the shared core next to it."""
+    headers = [str(path) for path in NATIVE.glob("**/*.h")]
+    return [
+        Extension(
+            f"edgeserve._native.{pyx.stem}",
+            [f"edgeserve/_native/{pyx.name}"],
+            language="c++",
+            include_dirs=["_native/include"],
+            depends=[*headers, *map(str, NATIVE.glob("*.pxd"))],
+            extra_compile_args=COMMON_FLAGS + ["-Wno-unused-function", "-Wno-deprecated"],
+            extra_link_args=["-Wl,-rpath,$ORIGIN"],
+        )
+        for pyx in sorted(NATIVE.glob("*.pyx"))
+    ]
+
+
+class BuildNative(build_ext):
+    """Compiles the core into LIBRARY, then the doors against it; both in parallel."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count() or 1
+        from Cython.Build import cythonize
+
+        self.distribution.ext_modules[:] = cythonize(
+            self.distribution.ext_modules,
+            build_dir="build/cython",
+            include_path=["."],
+            compiler_directives={
+                "language_level": 3,
+                "boundscheck": DEBUG,
+                "wraparound": False,
+                "embedsignature": False,
+                "freethreading_compatible": False,
+            },
+            quiet=True,
+        )
+        self.extensions = self.distribution.ext_modules
+
+    def build_extensions(self) -> None:
+        library = self.build_library()
+        for extension in self.extensions:
+            extension.extra_objects = [str(library)]
+            # A door relinks when the core's interface may have moved; the headers say so (depends).
+        super().build_extensions()
+
+    def copy_extensions_to_source(self) -> None:
+        super().copy_extensions_to_source()
+        self.copy_file(str(Path(self.build_temp) / LIBRARY), str(NATIVE / LIBRARY))
+
+    def run(self) -> None:
+        super().run()
+        if not self.inplace:
+            target = Path(self.build_lib) / "edgeserve" / "_native"
+            target.mkdir(parents=True, exist_ok=True)
+            self.copy_file(str(Path(self.build_temp) / LIBRARY), str(target / LIBRARY))
+
+    def get_outputs(self) -> list[str]:
+        return [*super().get_outputs(), str(Path(self.build_lib) / "edgeserve/_native" / LIBRARY)]
+
+    def build_library(self) -> Path:
+        temp = Path(self.build_temp)
+        jobs = [(source, []) for source in sorted(NATIVE.glob("src/*.cpp"))]
+        units = [(source, temp / f"{source.stem}.o", flags) for source, flags in jobs]
+        for isa, flags in ISAS.items():
+            for source in sorted(NATIVE.glob("kernels/*.cpp")):
+                object_ = temp / f"{source.stem}.{isa}.o"
+                units.append((source, object_, ["-O3", f"-DES_ISA={isa}", *flags]))
+        defines = [f"-DES_HAS_{isa.upper()}" for isa in ISAS]
+        temp.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(self.parallel) as pool:
+            fresh = list(pool.map(lambda unit: self.compile_unit(*unit, defines), units))
+        library = temp / LIBRARY
+        if any(fresh) or not library.exists():
+            compiler = os.environ.get("CXX", "g++")
+            objects = [str(object_) for _, object_, _ in units]
+            self.call(
+                [compiler, "-shared", "-pthread", f"-Wl,-soname,{LIBRARY}", "-o", str(library)]
+                + objects
+            )
+        return library
+
+    def compile_unit(self, source: Path, object_: Path, flags: list[str], defines: list[str]) -> bool:
+        """Compile one source unless its object is newer than all it was made from."""
+        depfile = object_.with_suffix(".d")
+        if object_.exists() and depfile.exists() and not self.stale(object_, depfile):
+            return False
+        compiler = os.environ.get("CXX", "g++")
+        self.call(
+            [compiler, *COMMON_FLAGS, *flags, *defines, "-I_native/include", "-MMD", "-MF"]
+            + [str(depfile), "-c", str(source), "-o", str(object_)]
+        )
+        return True
+
+    @staticmethod
+    def stale(object_: Path, depfile: Path) -> bool:
+        built = object_.stat().st_mtime
+        sources = depfile.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+        sources.append("setup.py")
+        return any(not os.path.exists(path) or os.path.getmtime(path) > built for path in sources)
+
+    @staticmethod
+    def call(command: list[str]) -> None:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        sys.stderr.write(done.stderr)
+        if done.returncode:
+            raise SystemExit(f"compiling failed: {' '.join(command)}")
+
+
+TOMLS = families()
+setup(
+    packages=[
+        *find_packages(include=["edgeserve", "edgeserve.*"]),
+        "edgeserve_families",
+        *(f"edgeserve_families.{name}" for name in TOMLS),
+    ],
+    package_dir={
+        "edgeserve_families": "families",
+        **{f"edgeserve_families.{name}": f"families/{name}" for name in TOMLS},
+    },
+    package_data={"edgeserve": ["py.typed", "http/ui/*"], "edgeserve._native": ["*.pyi", "*.pxd"]},
+    include_package_data=False,
+    ext_modules=doors(),
+    entry_points=entry_points(TOMLS),
+    cmdclass={"build_ext": BuildNative},
+)
