@@ -13,6 +13,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
@@ -77,7 +78,7 @@ def entry_points(tomls: dict[str, dict]) -> dict[str, list[str]]:
 def doors() -> list[Extension]:
     """One extension per .pyx; each links to the shared core next to it."""
     headers = [str(path) for path in NATIVE.glob("**/*.h")]
-    return [
+    extensions = [
         Extension(
             f"edgeserve._native.{pyx.stem}",
             [f"edgeserve/_native/{pyx.name}"],
@@ -89,6 +90,13 @@ def doors() -> list[Extension]:
         )
         for pyx in sorted(NATIVE.glob("*.pyx"))
     ]
+    return cythonize(
+        extensions,
+        build_dir="build/cython",
+        include_path=["."],
+        compiler_directives={"language_level": 3, "boundscheck": DEBUG, "wraparound": False},
+        quiet=True,
+    )
 
 
 class BuildNative(build_ext):
@@ -97,28 +105,11 @@ class BuildNative(build_ext):
     def finalize_options(self) -> None:
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count() or 1
-        from Cython.Build import cythonize
-
-        self.distribution.ext_modules[:] = cythonize(
-            self.distribution.ext_modules,
-            build_dir="build/cython",
-            include_path=["."],
-            compiler_directives={
-                "language_level": 3,
-                "boundscheck": DEBUG,
-                "wraparound": False,
-                "embedsignature": False,
-                "freethreading_compatible": False,
-            },
-            quiet=True,
-        )
-        self.extensions = self.distribution.ext_modules
 
     def build_extensions(self) -> None:
         library = self.build_library()
         for extension in self.extensions:
             extension.extra_objects = [str(library)]
-            # A door relinks when the core's interface may have moved; the headers say so (depends).
         super().build_extensions()
 
     def copy_extensions_to_source(self) -> None:
