@@ -71,6 +71,46 @@ class UnknownField(InvalidRequest):
         super().__init__(f"unknown field '{field}'; remove it or check its spelling", param=field)
 
 
+class InvalidJson(InvalidRequest):
+    """The body is not JSON."""
+
+    code = "invalid_json"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the request body is not valid JSON: {reason}")
+
+
+class InvalidUnicode(InvalidRequest):
+    """A string of the body has half of a surrogate pair."""
+
+    code = "invalid_unicode"
+
+    def __init__(self, param: str | None) -> None:
+        where = f"'{param}'" if param else "a string of the request body"
+        super().__init__(
+            f"{where} has a lone surrogate escape; send whole characters", param=param
+        )
+
+
+class WrongType(InvalidRequest):
+    """A value of the wrong JSON type."""
+
+    code = "invalid_type"
+
+    def __init__(self, param: str | None, expected: str, got: str) -> None:
+        what = f"'{param}'" if param else "the request body"
+        super().__init__(f"{what} must be {expected}, not {got}", param=param)
+
+
+class MissingField(InvalidRequest):
+    """A field that the request needs."""
+
+    code = "missing_required_parameter"
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"missing required field '{field}'", param=field)
+
+
 class PromptTooLong(InvalidRequest):
     """The prompt does not leave room for one output token."""
 
