@@ -1,0 +1,71 @@
+"""Qwen 3 (dense): the Llama network with an RMS norm on each head of q and k, a head size of its
+own, and a sliding window in the upper layers where a checkpoint asks for it."""
+
+from __future__ import annotations
+
+from edgeserve.checkpoint.view import Checkpoint
+from edgeserve.family.contract import GgufMapping, GraphOptions
+from edgeserve.family.model_config import ModelConfig
+from edgeserve.family.standard import GGUF_CONFIG, GGUF_CONSTANTS, GGUF_TENSORS, StandardFamily
+from edgeserve.graph.blocks import AttentionBlock, Decoder, LayerBlock, MlpBlock
+from edgeserve.graph.rope import rope
+
+DEFAULT_HEAD_DIM = 128
+
+
+def describe(checkpoint: Checkpoint, options: GraphOptions) -> Decoder:
+    config = ModelConfig(checkpoint)
+    layers, heads, eps = (
+        config.integer("num_hidden_layers"),
+        config.integer("num_attention_heads"),
+        config.number("rms_norm_eps", 1e-6),
+    )
+    head_dim = config.head_dim(DEFAULT_HEAD_DIM)
+    rotary = rope(checkpoint.config, head_dim, options.max_model_len)
+    mlp = MlpBlock(width=config.integer("intermediate_size"), activation=config.activation())
+    sliding = config.flag("use_sliding_window", False)
+    windows = config.layer_windows(
+        layers,
+        config.integer("sliding_window", 4096) if sliding else None,
+        config.integer("max_window_layers", 28, minimum=0),
+    )
+    bias = config.flag("attention_bias", False)
+    blocks = [
+        AttentionBlock(
+            heads=heads,
+            kv_heads=config.integer("num_key_value_heads", heads),
+            head_dim=head_dim,
+            rope=rotary,
+            window=window,
+            qkv_bias=bias,
+            out_bias=bias,
+            qk_norm_eps=eps,
+        )
+        for window in windows
+    ]
+    return Decoder(
+        vocab=config.vocab(),
+        hidden=config.integer("hidden_size"),
+        layers=tuple(LayerBlock(attention=block, mlp=mlp, eps=eps) for block in blocks),
+        eps=eps,
+        tied=config.tied(),
+    )
+
+
+QK_NORMS = {
+    f"model.layers.{{i}}.self_attn.{name}_norm.weight": f"blk.{{i}}.attn_{name}_norm.weight"
+    for name in ("q", "k")
+}
+
+FAMILY = StandardFamily(
+    name="qwen3",
+    describe=describe,
+    gguf={
+        "qwen3": GgufMapping(
+            model_type="qwen3",
+            config=GGUF_CONFIG,
+            constants=GGUF_CONSTANTS,
+            tensors={**GGUF_TENSORS, **QK_NORMS},
+        )
+    },
+)
