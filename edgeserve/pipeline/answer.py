@@ -1,0 +1,125 @@
+"""An admitted call: pieces come out, `cancel` goes in. Belongs to the loop that started it.
+
+Choices are numbered through: choice `i` of prompt `p` is `p * n + i`. Pieces of several prompts
+come in the order in which they are made. The first failure of any prompt ends the whole answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+
+from edgeserve.generation import GenerationRequest, Piece, PromptLogprobs, TokenLogprob, Usage
+from edgeserve.pipeline.merge import Merge
+from edgeserve.pipeline.prompt import Tokens
+from edgeserve.pipeline.single import Single
+from edgeserve.ticket import Generator
+
+
+class Answer:
+    """Read it with `async for`, once; use it as `async with` so that leaving frees its rows."""
+
+    def __init__(
+        self,
+        prompts: Sequence[Tokens],
+        requests: Sequence[GenerationRequest],
+        source: Single | Merge,
+        *,
+        clipped: bool,
+    ) -> None:
+        self._requests = requests
+        self._source = source
+        self.clipped = clipped  # max_tokens was asked for and is more than fits
+        self.prompt_ids = tuple(prompt.ids for prompt in prompts)
+        self.prompt_texts = tuple(prompt.text for prompt in prompts)  # filled for Call.echo
+        self.prompt_logprobs: dict[int, tuple[TokenLogprob, ...]] = {}  # by index of the prompt
+
+    @classmethod
+    async def open(
+        cls,
+        generator: Generator,
+        prompts: Sequence[Tokens],
+        requests: Sequence[GenerationRequest],
+        *,
+        clipped: bool,
+        window: int,
+    ) -> Answer:
+        """Submit; returns when the first prompt has its seat, raises what refused it."""
+        source: Single | Merge
+        if len(requests) == 1:
+            source = Single(generator, requests[0])
+        else:
+            source = Merge(generator, requests, window)
+        await source.start()
+        return cls(prompts, requests, source, clipped=clipped)
+
+    @property
+    def prompt_tokens(self) -> int:
+        return sum(map(len, self.prompt_ids))
+
+    @property
+    def cached_tokens(self) -> int:
+        """Of the prompts that have a seat so far."""
+        return self._source.cached_tokens
+
+    @property
+    def seed(self) -> int:
+        return self._requests[0].sampler.seed
+
+    @property
+    def max_tokens(self) -> int:
+        """The effective limit per choice; the smallest one when prompts differ."""
+        return min(request.max_tokens for request in self._requests)
+
+    @property
+    def choices(self) -> int:
+        """How many choices there are over all prompts."""
+        return sum(request.choices for request in self._requests)
+
+    @property
+    def usage(self) -> Usage:
+        """Summed over the prompts that have ended; complete after the last piece."""
+        return total(self._source.usages)
+
+    async def __aiter__(self) -> AsyncIterator[Piece]:
+        choices = self._requests[0].choices
+        try:
+            async for index, event in self._source.events():
+                if isinstance(event, PromptLogprobs):
+                    self.prompt_logprobs[index] = event.logprobs
+                    continue
+                for piece in event.pieces:
+                    if index:
+                        number = index * choices + piece.choice
+                        yield msgspec.structs.replace(piece, choice=number)
+                    else:
+                        yield piece
+        finally:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """Free the rows before the next step; a reader wakes with `Cancelled`. Harmless later."""
+        self._source.cancel()
+
+    async def __aenter__(self) -> Answer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cancel()
+
+
+def total(usages: Sequence[Usage]) -> Usage:
+    """One usage for the whole call. Times: the first token of any prompt, the end of the last."""
+    if len(usages) == 1:
+        return usages[0]
+    return Usage(
+        prompt_tokens=sum(usage.prompt_tokens for usage in usages),
+        completion_tokens=sum(usage.completion_tokens for usage in usages),
+        cached_tokens=sum(usage.cached_tokens for usage in usages),
+        queue_s=max((usage.queue_s for usage in usages), default=0.0),
+        first_token_s=min((usage.first_token_s for usage in usages), default=0.0),
+        total_s=max((usage.total_s for usage in usages), default=0.0),
+        decoded_tokens=sum(usage.decoded_tokens for usage in usages),
+        preemptions=sum(usage.preemptions for usage in usages),
+    )

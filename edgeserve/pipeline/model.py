@@ -1,0 +1,147 @@
+"""What a front knows of a model it serves, and how a call starts on it.
+
+Everything that can be wrong with a call is found here, before anything is sent to the engine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edgeserve.errors import PromptTooLong
+from edgeserve.generation import GenerationRequest
+from edgeserve.model_info import ModelInfo
+from edgeserve.pipeline.answer import Answer
+from edgeserve.pipeline.call import Call
+from edgeserve.pipeline.prompt import Encoder, Tokens, param_of
+from edgeserve.sampling import SEED_MASK, SamplerDefaults, SamplerSettings, resolve
+from edgeserve.ticket import Generator
+
+if TYPE_CHECKING:
+    from edgeserve.text.template import ChatTemplate
+    from edgeserve.text.tokenizer import Tokenizer
+
+GOLDEN = 0x9E3779B97F4A7C15  # odd, about 2**64 / golden ratio: its multiples are far apart
+
+
+class ModelOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator decided about calls of one model."""
+
+    name: str | None = None  # served name; default: the model's own
+    sampler: SamplerDefaults = SamplerDefaults()  # server flags
+    default_max_tokens: int | None = None  # of calls that do not say
+    enable_thinking: bool = False  # of calls that do not say
+    chat_template: str | None = None  # instead of the model's own
+
+
+class ServedModel:
+    """One model behind a `Generator`: tokenizer, template, defaults and limits."""
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        generator: Generator,
+        tokenizer: Tokenizer,
+        template: ChatTemplate | None,
+        options: ModelOptions,
+    ) -> None:
+        self.info = info
+        self.name = options.name or info.name
+        self.tokenizer = tokenizer
+        self.template = template
+        self.encoder = Encoder(
+            self.name, tokenizer, template, info.vocab, thinking=options.enable_thinking
+        )
+        self._generator = generator
+        self._options = options
+
+    @classmethod
+    def from_info(
+        cls, info: ModelInfo, generator: Generator, options: ModelOptions = ModelOptions()
+    ) -> ServedModel:
+        """The front's view of what a worker serves, from its bundle alone."""
+        tokenizer, template = text_parts(info, options.chat_template)
+        return cls(info, generator, tokenizer, template, options)
+
+    async def start(self, call: Call) -> Answer:
+        """The admitted call. Raises an `EdgeserveError` for what is wrong with it (nothing was
+        sent then), or for an engine that refuses it."""
+        prompts = await self.encoder.encode(call)
+        requests, clipped = self.requests(call, prompts)
+        window = max(1, 2 * self.info.limits.seats // call.params.choices)
+        return await Answer.open(self._generator, prompts, requests, clipped=clipped, window=window)
+
+    def requests(self, call: Call, prompts: list[Tokens]) -> tuple[list[GenerationRequest], bool]:
+        """One request per prompt, and whether a wished max_tokens was clipped."""
+        params = call.params
+        settings = self.settings(call)
+        wished = params.token_limit or self._options.default_max_tokens or call.default_max_tokens
+        prompt_logprobs = params.prompt_logprobs
+        if prompt_logprobs is None and call.echo:
+            prompt_logprobs = params.alternatives  # an echoed prompt is told like the rest
+        requests: list[GenerationRequest] = []
+        clipped = False
+        for index, (prompt, sampler) in enumerate(zip(prompts, apart(settings, prompts))):
+            room = self.room(len(prompt.ids), param_of(call.prompts[index]))
+            clipped = clipped or (params.token_limit or 0) > room
+            requests.append(
+                GenerationRequest(
+                    id=self._generator.next_id(),
+                    prompt=prompt.ids,
+                    sampler=sampler,
+                    max_tokens=min(wished or room, room),
+                    choices=params.choices,
+                    stop=params.stops,
+                    include_stop=bool(params.include_stop_str_in_output),
+                    stop_token_ids=tuple(params.stop_token_ids or ()),
+                    ignore_eos=bool(params.ignore_eos),
+                    skip_special_tokens=params.skip_special_tokens is not False,
+                    logprobs=params.alternatives,
+                    prompt_logprobs=prompt_logprobs,
+                    reuse_context=params.reuse_context is not False,
+                    cache_generated_tokens=params.cache_generated_tokens is not False,
+                    cache_salt=call.cache_salt,
+                    priority=call.priority,
+                    timeout_s=call.timeout_s,
+                )
+            )
+        return requests, clipped
+
+    def settings(self, call: Call) -> SamplerSettings:
+        """The effective sampler settings; token ids are checked against the vocabulary."""
+        params = call.params
+        self.encoder.check_ids([token for token, _ in params.biases], "logit_bias")
+        self.encoder.check_ids(params.stop_token_ids or (), "stop_token_ids")
+        return resolve(
+            params,
+            self._options.sampler,
+            self.info.family_defaults,
+            self.info.generation_defaults,
+            bad_words=self.encoder.words(params.bad_words or ()),
+        )
+
+    def room(self, tokens: int, param: str = "messages") -> int:
+        """How many tokens may follow a prompt of `tokens`. Raises `PromptTooLong` for none."""
+        limits = self.info.limits
+        longest = min(limits.max_input_len, limits.max_model_len - 1)
+        if tokens > longest:
+            raise PromptTooLong(tokens, longest, param=param)
+        return limits.max_model_len - tokens
+
+
+def apart(settings: SamplerSettings, prompts: list[Tokens]) -> Iterator[SamplerSettings]:
+    """Settings for each prompt: equal prompts of one call draw apart, all others keep the seed,
+    so that a prompt in a list gets what it gets alone."""
+    seen: Counter[tuple[int, ...]] = Counter()
+    for prompt in prompts:
+        seed = (settings.seed + seen[prompt.ids] * GOLDEN) & SEED_MASK
+        yield msgspec.structs.replace(settings, seed=seed)
+        seen[prompt.ids] += 1
+
+
+def text_parts(info: ModelInfo, chat_template: str | None) -> tuple[Tokenizer, ChatTemplate | None]:
+    """Tokenizer and template out of the bundle."""
+    raise NotImplementedError

@@ -1,0 +1,150 @@
+"""From what a caller sent to token ids: the model's template, its tokenizer, no special twice.
+
+Short prompts are turned on the loop, long ones in a thread, so that nobody's stream stutters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from edgeserve.errors import InvalidRequest, NoTemplate
+from edgeserve.pipeline.call import Call, Chat, Prompt
+from edgeserve.sampling import SamplingParams
+
+if TYPE_CHECKING:
+    from edgeserve.text.template import ChatTemplate
+    from edgeserve.text.tokenizer import Tokenizer
+
+INLINE_CHARS = 4096  # up to about 1 ms of template and tokenizer
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """A prompt as the engine takes it, and its text when the caller wants it echoed."""
+
+    ids: tuple[int, ...]
+    text: str = ""
+
+
+class Encoder:
+    """Turns the prompts of one model into token ids. Any thread may use it."""
+
+    def __init__(
+        self,
+        name: str,
+        tokenizer: Tokenizer,
+        template: ChatTemplate | None,
+        vocab: int,
+        thinking: bool = False,
+    ) -> None:
+        self._name = name
+        self._tokenizer = tokenizer
+        self._template = template
+        self._vocab = vocab
+        self._thinking = thinking
+
+    async def encode(self, call: Call) -> list[Tokens]:
+        """The tokens of each prompt. Raises `InvalidRequest` for what this model cannot take."""
+        if sum(map(_chars, call.prompts)) <= INLINE_CHARS:
+            return self.encode_now(call)
+        return await asyncio.to_thread(self.encode_now, call)
+
+    def encode_now(self, call: Call) -> list[Tokens]:
+        return [self._one(prompt, call) for prompt in call.prompts]
+
+    def words(self, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+        """The token sequences that write each word, at the start of a text and after a space."""
+        forms = [form for word in words if word for form in (word, f" {word.lstrip()}")]
+        encoded = (tuple(self._tokenizer.encode(form, special=False)) for form in forms)
+        return tuple(dict.fromkeys(ids for ids in encoded if ids))
+
+    def check_ids(self, ids: Sequence[int], param: str) -> None:
+        for token in ids:
+            if not 0 <= token < self._vocab:
+                raise InvalidRequest(
+                    f"token id {token} is not in the vocabulary, whose ids are 0 to "
+                    f"{self._vocab - 1}",
+                    param=param,
+                )
+
+    def _one(self, prompt: Prompt, call: Call) -> Tokens:
+        if isinstance(prompt, Chat):
+            text = self._render(prompt, call.params)
+            ids = self._tokenizer.encode(text, special=False)
+        elif isinstance(prompt, str):
+            text = prompt
+            _check_unicode(text, "prompt")
+            ids = self._tokenizer.encode(text, special=True)
+            bos = self._tokenizer.bos_id
+            if bos is not None and ids[:2] == [bos, bos]:
+                del ids[0]  # the text begins with it, and the post-processor added another
+        else:
+            self.check_ids(prompt, "prompt")
+            ids = list(prompt)
+            text = self._tokenizer.decode(ids, skip_special=False) if call.echo else ""
+        if not ids:
+            raise InvalidRequest("the prompt is empty", param=param_of(prompt))
+        return Tokens(tuple(ids), text if call.echo else "")
+
+    def _render(self, chat: Chat, params: SamplingParams) -> str:
+        if self._template is None:
+            raise NoTemplate(self._name)
+        text = self._template.render(
+            chat.messages,
+            tools=chat.tools,
+            documents=chat.documents,
+            add_generation_prompt=chat.add_generation_prompt,
+            continue_final_message=chat.continue_final_message,
+            **template_options(params, thinking=self._thinking),
+        )
+        _check_unicode(text, "messages")
+        return text
+
+
+def template_options(params: SamplingParams, *, thinking: bool) -> Mapping[str, Any]:
+    """The template's own variables. `thinking` is what holds when the call says nothing; an
+    effort alone asks for thinking, unless it is the least."""
+    options: dict[str, Any] = {}
+    effort = params.reasoning_effort
+    if effort:
+        options["reasoning_effort"] = effort
+        thinking = effort not in ("none", "minimal")
+    if params.enable_thinking is not None:
+        thinking = params.enable_thinking
+    return {"enable_thinking": thinking, **options, **(params.chat_template_kwargs or {})}
+
+
+def param_of(prompt: Prompt) -> str:
+    """The field that an error about this prompt names."""
+    return "messages" if isinstance(prompt, Chat) else "prompt"
+
+
+def _check_unicode(text: str, param: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(
+            f"'{param}' must be valid Unicode; it has a lone surrogate", param=param
+        ) from None
+
+
+def _chars(prompt: Prompt) -> int:
+    """About how much text there is to turn; 0 for ids."""
+    if isinstance(prompt, str):
+        return len(prompt)
+    if isinstance(prompt, Chat):
+        return sum(map(_weight, (prompt.messages, prompt.tools, prompt.documents)))
+    return 0
+
+
+def _weight(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(_weight, value.values())) + 16 * len(value)
+    if isinstance(value, (list, tuple)):
+        return sum(map(_weight, value))
+    return 0

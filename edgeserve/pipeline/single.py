@@ -1,0 +1,37 @@
+"""The usual call, one request: `Merge` without its queue and tasks, 10 us less per step."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from edgeserve.errors import Cancelled
+from edgeserve.generation import Failed, GenerationRequest, Pieces, PromptLogprobs, Usage
+from edgeserve.ticket import Generator, Ticket
+
+
+class Single:
+    """The request of one call."""
+
+    def __init__(self, generator: Generator, request: GenerationRequest) -> None:
+        self._generator = generator
+        self._request = request
+        self._ticket: Ticket | None = None
+        self.cached_tokens = 0
+        self.usages: list[Usage] = []
+
+    async def start(self) -> None:
+        self._ticket = await self._generator.submit(self._request)
+        assert self._ticket.admitted is not None
+        self.cached_tokens = self._ticket.admitted.cached_tokens
+
+    async def events(self) -> AsyncIterator[tuple[int, Pieces | PromptLogprobs]]:
+        assert self._ticket is not None
+        async for event in self._ticket.events():
+            yield 0, event
+        assert self._ticket.usage is not None
+        self.usages.append(self._ticket.usage)
+
+    def cancel(self) -> None:
+        if self._ticket is not None and self._ticket.usage is None:
+            self._ticket.cancel()
+            self._ticket.deliver(Failed(self._request.id, Cancelled().info()))  # wakes a reader
