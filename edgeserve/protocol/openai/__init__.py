@@ -1,0 +1,1 @@
+"""OpenAI's wire: bodies into calls, pieces into chunks, chunks into whole answers."""

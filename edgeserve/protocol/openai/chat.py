@@ -1,0 +1,114 @@
+"""`POST /v1/chat/completions`: the accepted body, and the call it means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from edgeserve.errors import InvalidRequest, MissingField, UnsupportedFeature, WrongType
+from edgeserve.pipeline.call import Call, Chat
+from edgeserve.protocol.body import Body
+from edgeserve.protocol.openai.later import refuse_later
+from edgeserve.protocol.openai.request import Request, check_shared, sampling
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of a message's content. Keys beside these (`cache_control`) are ignored."""
+
+    type: str
+    text: str | None = None
+
+
+class Message(msgspec.Struct, frozen=True):
+    """Clients send assistant messages back as they got them: unknown keys are ignored."""
+
+    role: str
+    content: str | list[str | Part] | None = None
+    tool_calls: Any = None
+    function_call: Any = None
+
+
+class ChatRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    messages: list[Message]
+    max_completion_tokens: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+
+
+# A model sees OpenAI's newer name of the system role as the one that its template knows.
+ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+LATER_ROLES = ("tool", "function")
+MEDIA_PARTS = ("image_url", "input_image", "input_audio", "audio_url", "video_url", "file")
+
+read_chat = Body(ChatRequest).read
+
+
+def chat_call(request: ChatRequest) -> Call:
+    """The call that the request means. Raises `InvalidRequest` naming the field."""
+    check_shared(request)
+    refuse_later(request)
+    if not request.messages:
+        raise InvalidRequest("'messages' must have at least 1 item", param="messages")
+    params = sampling(
+        request,
+        max_completion_tokens=request.max_completion_tokens,
+        logprobs=request.logprobs,
+        top_logprobs=request.top_logprobs,
+    )
+    messages = [_message(message, f"messages[{i}]") for i, message in enumerate(request.messages)]
+    return Call(
+        prompts=(Chat(messages=messages),),
+        params=params,
+        priority=request.priority or 0,
+        cache_salt=request.cache_salt or "",
+    )
+
+
+def _message(message: Message, path: str) -> dict[str, str]:
+    if message.role in LATER_ROLES:
+        raise UnsupportedFeature(
+            f"{path} has role '{message.role}'; this version has no tools", param=f"{path}.role"
+        )
+    if message.role not in ROLES:
+        raise InvalidRequest(
+            f"{path} has the unknown role '{_short(message.role)}'; use one of {', '.join(ROLES)}",
+            param=f"{path}.role",
+        )
+    for name in ("tool_calls", "function_call"):
+        if getattr(message, name):
+            raise UnsupportedFeature(
+                f"{path} has '{name}'; this version has no tools", param=f"{path}.{name}"
+            )
+    return {"role": ROLES[message.role], "content": _content(message, f"{path}.content")}
+
+
+def _content(message: Message, path: str) -> str:
+    content = message.content
+    if isinstance(content, str):
+        return content
+    if content is None:
+        if message.role != "assistant":
+            raise MissingField(path)
+        return ""
+    return "".join(_text(part, f"{path}[{i}]") for i, part in enumerate(content))
+
+
+def _text(part: str | Part, path: str) -> str:
+    if isinstance(part, str):
+        return part
+    if part.type in MEDIA_PARTS:
+        raise UnsupportedFeature(
+            f"{path} is '{part.type}'; this model reads text only", param=f"{path}.type"
+        )
+    if part.type != "text":
+        raise InvalidRequest(
+            f"{path} has the unknown type '{_short(part.type)}'; use 'text'", param=f"{path}.type"
+        )
+    if part.text is None:
+        raise WrongType(f"{path}.text", "a string", "null")
+    return part.text
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}..."

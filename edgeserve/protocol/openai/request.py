@@ -1,0 +1,87 @@
+"""What chat and completions have in common: sampling, limits, streaming."""
+
+from __future__ import annotations
+
+import msgspec
+
+from edgeserve.errors import InvalidRequest
+from edgeserve.protocol.openai.later import Later
+from edgeserve.sampling import SamplingParams
+
+
+class StreamOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+    include_obfuscation: bool | None = None  # padding against traffic analysis: there is none
+
+
+class Request(Later, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Null means unset, for every field. Ranges are checked by `SamplingParams`."""
+
+    model: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    n: int | None = None
+    stop: str | list[str] | None = None
+    ignore_eos: bool | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    reuse_context: bool | None = None
+    cache_generated_tokens: bool | None = None
+    priority: int | None = None
+    cache_salt: str | None = None
+
+    @property
+    def streams(self) -> bool:
+        return bool(self.stream)
+
+    @property
+    def usage(self) -> Usage:
+        options = self.stream_options
+        if not self.streams or options is None:
+            return Usage()
+        return Usage(last=bool(options.include_usage), every=bool(options.continuous_usage_stats))
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Where a stream tells its usage: in a chunk of its own at the end, in every chunk."""
+
+    last: bool = False
+    every: bool = False
+
+
+PRIORITY_BOUND = 2**31
+SAMPLING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "seed",
+    "n",
+    "stop",
+    "ignore_eos",
+    "reuse_context",
+    "cache_generated_tokens",
+    "max_tokens",
+)
+
+
+def sampling(request: Request, **more: int | bool | None) -> SamplingParams:
+    """The sampling wishes of a request; raises `InvalidRequest` that names what is out of range."""
+    chosen = {name: getattr(request, name) for name in SAMPLING}
+    return SamplingParams(**chosen, **more)  # type: ignore[arg-type]
+
+
+def check_shared(request: Request) -> None:
+    if request.stream_options is not None and not request.streams:
+        raise InvalidRequest(
+            "'stream_options' needs 'stream': true; leave it out", param="stream_options"
+        )
+    if request.priority is not None and abs(request.priority) >= PRIORITY_BOUND:
+        raise InvalidRequest("'priority' must fit into 32 bits", param="priority")
+    if request.cache_salt is not None and len(request.cache_salt) > 256:
+        raise InvalidRequest("'cache_salt' must have at most 256 characters", param="cache_salt")
