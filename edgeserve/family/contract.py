@@ -78,14 +78,13 @@ class GgufMapping:
     """How a GGUF of one architecture becomes the Hugging Face view of the same model."""
 
     model_type: str
-    # config.json key -> GGUF metadata key, "{arch}" replaced by the architecture's name. A key with
-    # a dot makes a nested object ("rope_scaling.factor" -> {"rope_scaling": {"factor": ...}}).
-    # Metadata that the file lacks gives no key.
+    # config.json key -> GGUF metadata key, "{arch}" replaced by the architecture's name. Metadata
+    # that the file lacks gives no key. RoPE scaling and special token ids need no entry.
     config: Mapping[str, str]
     # config.json keys with fixed values
     constants: Mapping[str, object] = field(default_factory=dict)
     # Hugging Face tensor name -> GGUF tensor name; "{i}" is the layer. Names that the file lacks
-    # are skipped; a tensor of the file that no name maps to is an error that names it
+    # are skipped
     tensors: Mapping[str, str] = field(default_factory=dict)
     # Hugging Face tensor name -> config key of the head count whose rows llama.cpp permuted
     # (interleaved RoPE pairs); undone by a row permutation, exact for quantised rows

@@ -74,24 +74,12 @@ GGUF_CONFIG: Mapping[str, str] = {
     "max_position_embeddings": "{arch}.context_length",
     "num_local_experts": "{arch}.expert_count",
     "rope_theta": "{arch}.rope.freq_base",
-    "rope_scaling.rope_type": "{arch}.rope.scaling.type",
-    "rope_scaling.factor": "{arch}.rope.scaling.factor",
-    "rope_scaling.attention_factor": "{arch}.rope.scaling.attn_factor",
-    "rope_scaling.original_max_position_embeddings": "{arch}.rope.scaling.original_context_length",
-    "rope_scaling.beta_fast": "{arch}.rope.scaling.yarn_beta_fast",
-    "rope_scaling.beta_slow": "{arch}.rope.scaling.yarn_beta_slow",
-    "bos_token_id": "tokenizer.ggml.bos_token_id",
-    "eos_token_id": "tokenizer.ggml.eos_token_id",
-    "pad_token_id": "tokenizer.ggml.padding_token_id",
 }
 GGUF_CONSTANTS: Mapping[str, Any] = {"hidden_act": "silu"}
-# Divisors of the rotary frequencies (llama3 scaling), by which llama.cpp replaces its parameters.
-ROPE_FACTORS = "rope_freqs.weight"
 GGUF_TENSORS: Mapping[str, str] = {
     "model.embed_tokens.weight": "token_embd.weight",
     "model.norm.weight": "output_norm.weight",
     "lm_head.weight": "output.weight",
-    ROPE_FACTORS: "rope_freqs.weight",
     "model.layers.{i}.input_layernorm.weight": "blk.{i}.attn_norm.weight",
     "model.layers.{i}.post_attention_layernorm.weight": "blk.{i}.ffn_norm.weight",
     **{

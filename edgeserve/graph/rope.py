@@ -85,10 +85,8 @@ def rope(
     max_model_len: int,
     *,
     layer_type: str | None = None,
-    factors: np.ndarray | None = None,
 ) -> Rope:
-    """The rotary embedding that a config describes. `factors` divide the frequencies (GGUF stores
-    llama3 and longrope scaling as such a tensor)."""
+    """The rotary embedding that a config describes."""
     parameters = RopeParameters.from_config(config, head_dim, layer_type)
     kind = KINDS.get(parameters.kind)
     if kind is None:
@@ -96,12 +94,6 @@ def rope(
             f"rope scaling '{parameters.kind}' is not known; known: {', '.join(sorted(KINDS))}"
         )
     frequencies, attention_factor = kind(parameters, max_model_len)
-    if factors is not None:
-        if factors.shape != frequencies.shape:
-            raise GraphError(
-                f"{factors.shape[0]} rope factors for {frequencies.shape[0]} frequencies"
-            )
-        frequencies = frequencies / factors.astype(np.float32)
     return Rope(
         head_dim=head_dim,
         rotary_dim=parameters.dim,
@@ -201,13 +193,18 @@ def _llama3(p: RopeParameters, _max_model_len: int) -> Frequencies:
     return np.where(between, middle, scaled).astype(np.float32), 1.0
 
 
+def _factors(p: RopeParameters, _max_model_len: int) -> Frequencies:
+    """A GGUF may carry the divisors themselves (`rope_freqs`) in place of a rule."""
+    return _inverse(p.theta, p.dim) / p.numbers("factors"), 1.0
+
+
 KINDS: dict[str, Callable[[RopeParameters, int], Frequencies]] = {
     "default": _default,
-    "none": _default,  # GGUF's word
     "linear": _linear,
     "dynamic": _dynamic,
     "yarn": _yarn,
     "longrope": _longrope,
     "su": _longrope,  # its first name
     "llama3": _llama3,
+    "factors": _factors,
 }

@@ -7,13 +7,7 @@ from edgeserve.checkpoint.view import Checkpoint
 from edgeserve.errors import CheckpointError
 from edgeserve.family.contract import GgufMapping, GraphOptions
 from edgeserve.family.model_config import ModelConfig
-from edgeserve.family.standard import (
-    GGUF_CONFIG,
-    GGUF_CONSTANTS,
-    GGUF_TENSORS,
-    ROPE_FACTORS,
-    StandardFamily,
-)
+from edgeserve.family.standard import GGUF_CONFIG, GGUF_CONSTANTS, GGUF_TENSORS, StandardFamily
 from edgeserve.graph.blocks import AttentionBlock, Decoder, LayerBlock, MlpBlock
 from edgeserve.graph.rope import rope
 
@@ -34,12 +28,7 @@ def describe(checkpoint: Checkpoint, options: GraphOptions) -> Decoder:
     )
     first = "model.layers.0.self_attn"
     head_dim = config.head_dim()
-    rotary = rope(
-        checkpoint.config,
-        head_dim,
-        options.max_model_len,
-        factors=checkpoint.dequantise(ROPE_FACTORS) if config.has_tensor(ROPE_FACTORS) else None,
-    )
+    rotary = rope(checkpoint.config, head_dim, options.max_model_len)
     mlp = MlpBlock(
         width=config.integer("intermediate_size"),
         activation=config.activation(),
