@@ -1,0 +1,7 @@
+"""What all tests share. Fixtures of one part of the product stand in that part's folder."""
+
+from __future__ import annotations
+
+from tests.works import pytest_addoption, pytest_collection_modifyitems, pytest_configure
+
+__all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
