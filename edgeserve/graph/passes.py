@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import count
 
 from edgeserve.graph.ops import (
     Activation,
@@ -37,24 +38,26 @@ def select_early(graph: Graph) -> Graph:
     """Drop the rows whose logits nobody wants as soon as no state operation needs them: the rest of
     the last layer then runs on the selected rows alone."""
     wanted = _wanted_rows(graph)
-    fresh = max(value.id for node in graph.nodes for value in node.outputs) + 1
+    fresh = count(1 + max(value.id for node in graph.nodes for value in node.outputs))
     selected: dict[int, Value] = {}
     nodes: list[Node] = []
+
+    def select(value: Value) -> Value:
+        if value.id not in selected:  # a value of all rows
+            selected[value.id] = Value(next(fresh), "outputs", value.width)
+            nodes.append(Node(SelectRows(), (value,), (selected[value.id],)))
+        return selected[value.id]
+
     for node in graph.nodes:
         if isinstance(node.op, SelectRows):
-            continue
-        if not all(value.id in wanted for value in node.outputs):
+            selected[node.outputs[0].id] = select(node.inputs[0])
+        elif all(value.id in wanted for value in node.outputs):
+            inputs = tuple(select(value) for value in node.inputs)
+            outputs = tuple(replace(value, rows="outputs") for value in node.outputs)
+            selected.update({value.id: value for value in outputs})
+            nodes.append(Node(node.op, inputs, outputs))
+        else:
             nodes.append(node)
-            continue
-        for value in node.inputs:
-            if value.id not in selected:  # a value of all rows: select from it here
-                selected[value.id] = Value(fresh, "outputs", value.width)
-                nodes.append(Node(SelectRows(), (value,), (selected[value.id],)))
-                fresh += 1
-        outputs = tuple(replace(value, rows="outputs") for value in node.outputs)
-        selected.update({value.id: value for value in outputs})
-        selected.update(_through_select(graph, outputs))
-        nodes.append(Node(node.op, tuple(selected[value.id] for value in node.inputs), outputs))
     return replace(graph, nodes=tuple(nodes), logits=selected[graph.logits.id])
 
 
@@ -74,16 +77,6 @@ def _wanted_rows(graph: Graph) -> set[int]:
         if isinstance(node.op, SelectRows) or on_selected:
             wanted.update(value.id for value in node.outputs)
     return wanted
-
-
-def _through_select(graph: Graph, outputs: tuple[Value, ...]) -> dict[int, Value]:
-    """What a SelectRows made of these values is now the values themselves."""
-    by_id = {value.id: value for value in outputs}
-    return {
-        node.outputs[0].id: by_id[node.inputs[0].id]
-        for node in graph.nodes
-        if isinstance(node.op, SelectRows) and node.inputs[0].id in by_id
-    }
 
 
 def fuse_gated_activation(graph: Graph) -> Graph:
@@ -130,7 +123,7 @@ def fuse_residual_norm(graph: Graph) -> Graph:
 
 
 def fuse_linear(graph: Graph) -> Graph:
-    """Linear operations on the same input (q, k and v; gate and up) become one with many results."""
+    """Linear operations on the same input (q, k and v; gate and up) become one operation."""
     groups: dict[int, list[Node]] = {}
     for node in graph.nodes:
         if isinstance(node.op, Linear):

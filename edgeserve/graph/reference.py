@@ -96,10 +96,10 @@ class Reference:
         if isinstance(op, Rope):
             return (rotate(inputs[0], op, step.positions),)
         if isinstance(op, Attention):
-            return (self._attention(op, *inputs, step),)
+            return (self._attention(op, step, *inputs),)
         return evaluate(op, inputs, self._weights)
 
-    def _attention(self, op: Attention, q: Array, k: Array, v: Array, step: _Step) -> Array:
+    def _attention(self, op: Attention, step: _Step, q: Array, k: Array, v: Array) -> Array:
         result = np.empty_like(q)
         row = 0
         for span in step.spans:
@@ -135,8 +135,9 @@ class Reference:
             scores = np.concatenate([scores, sinks], axis=-1)
         shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)
-        mixed: Array = np.einsum("hgp,phd->hgd", shares[..., : len(places)], values)
-        return mixed.reshape(-1)
+        mixed = np.einsum("hgp,phd->hgd", shares[..., : len(places)], values)
+        row: Array = mixed.reshape(-1)
+        return row
 
 
 class _Step:
@@ -157,7 +158,7 @@ def rotate(x: Array, op: Rope, positions: Array) -> Array:
     angles = angles.astype(x.dtype)[:, None, :]
     factor = x.dtype.type(op.attention_factor)
     cos, sin = np.cos(angles) * factor, np.sin(angles) * factor
-    result = x.reshape(len(x), -1, op.head_dim).copy()
+    result: Array = x.reshape(len(x), -1, op.head_dim).copy()
     half = op.rotary_dim // 2
     if op.layout == "half":
         first, second = slice(0, half), slice(half, op.rotary_dim)
@@ -166,4 +167,5 @@ def rotate(x: Array, op: Rope, positions: Array) -> Array:
     a, b = result[..., first].copy(), result[..., second].copy()
     result[..., first] = a * cos - b * sin
     result[..., second] = b * cos + a * sin
-    return result.reshape(x.shape)
+    whole: Array = result.reshape(x.shape)
+    return whole
