@@ -16,18 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "edgeserve"
 
 LEAVES = frozenset(
-    [
-        "config",
-        "errors",
-        "log",
-        "metrics",
-        "sampling",
-        "generation",
-        "ticket",
-        "stats",
-        "model_info",
-        "stats",
-    ]
+    (
+        *("config", "errors", "log", "metrics"),
+        *("sampling", "generation", "ticket", "model_info", "stats"),
+    )
 )
 # Below pipeline and worker, one storey: they describe a model and its files, and know each other.
 MODEL = frozenset(["text", "media", "family", "checkpoint", "bundle", "graph"])

@@ -1,0 +1,28 @@
+"""What an engine is made from: a loaded network and the facts around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgeserve._native.forward import Forward
+from edgeserve._native.stream import Vocabulary
+from edgeserve.model_info import ModelInfo
+
+# Changes the raw logits [vocab] of one row in place, given all token ids so far (family/contract).
+LogitsHook = Callable[[Sequence[int], int, np.ndarray], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """A model that is ready to run."""
+
+    info: ModelInfo
+    forward: Forward
+    vocabulary: Vocabulary
+    suppress_ids: tuple[int, ...] = ()  # never sampled
+    hook: LogitsHook | None = None
+    cache_records: int | None = None  # most endpoints in the prefix index; None: no limit
+    close: Callable[[], None] = lambda: None  # gives the bundle's lease back
