@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +27,9 @@ ROOT = Path(__file__).parent.resolve()
 NATIVE = Path("_native")
 LIBRARY = "libedgeserve.so"
 DEBUG = os.environ.get("EDGESERVE_DEBUG") == "1"
+# e.g. "address,undefined"; needs EDGESERVE_DEBUG=1 and the sanitizer's library in LD_PRELOAD
+SANITIZE = os.environ.get("EDGESERVE_SANITIZE") if DEBUG else None
+SANITIZE_FLAGS = [f"-fsanitize={SANITIZE}", "-fno-omit-frame-pointer"] if SANITIZE else []
 
 # -ffp-contract=off: a compiler that fuses a*b+c in one build and not in another changes results.
 COMMON_FLAGS = [
@@ -38,6 +42,7 @@ COMMON_FLAGS = [
     "-Wall",
     "-Wextra",
     *(["-O1", "-g", "-D_GLIBCXX_ASSERTIONS"] if DEBUG else ["-O2", "-DNDEBUG"]),
+    *SANITIZE_FLAGS,
 ]
 
 # Flags per instruction set, by machine. The names are those that EDGESERVE_ISA accepts.
@@ -86,7 +91,7 @@ def doors() -> list[Extension]:
             include_dirs=["_native/include"],
             depends=[*headers, *map(str, NATIVE.glob("*.pxd"))],
             extra_compile_args=COMMON_FLAGS + ["-Wno-unused-function", "-Wno-deprecated"],
-            extra_link_args=["-Wl,-rpath,$ORIGIN"],
+            extra_link_args=["-Wl,-rpath,$ORIGIN", *SANITIZE_FLAGS],
         )
         for pyx in sorted(NATIVE.glob("*.pyx"))
     ]
@@ -107,10 +112,12 @@ class BuildNative(build_ext):
         self.parallel = self.parallel or os.cpu_count() or 1
 
     def build_extensions(self) -> None:
+        started = time.monotonic()
         library = self.build_library()
         for extension in self.extensions:
             extension.extra_objects = [str(library)]
         super().build_extensions()
+        print(f"native core: compiled in {time.monotonic() - started:.0f} s", file=sys.stderr)
 
     def copy_extensions_to_source(self) -> None:
         super().copy_extensions_to_source()
@@ -143,12 +150,22 @@ class BuildNative(build_ext):
             compiler = os.environ.get("CXX", "g++")
             objects = [str(object_) for _, object_, _ in units]
             self.call(
-                [compiler, "-shared", "-pthread", f"-Wl,-soname,{LIBRARY}", "-o", str(library)]
+                [
+                    compiler,
+                    "-shared",
+                    "-pthread",
+                    *SANITIZE_FLAGS,
+                    f"-Wl,-soname,{LIBRARY}",
+                    "-o",
+                    str(library),
+                ]
                 + objects
             )
         return library
 
-    def compile_unit(self, source: Path, object_: Path, flags: list[str], defines: list[str]) -> bool:
+    def compile_unit(
+        self, source: Path, object_: Path, flags: list[str], defines: list[str]
+    ) -> bool:
         """Compile one source unless its object is newer than all it was made from."""
         depfile = object_.with_suffix(".d")
         if object_.exists() and depfile.exists() and not self.stale(object_, depfile):
