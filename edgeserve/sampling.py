@@ -66,8 +66,8 @@ class SamplerDefaults(msgspec.Struct, frozen=True, kw_only=True):
         """
         found = {name: config[name] for name in DEFAULTED if _fits(name, config.get(name))}
         if config.get("do_sample") is False:
-            kept = {"repetition_penalty": found.get("repetition_penalty"), "temperature": 0.0}
-            return SamplerDefaults(**kept)
+            found = {name: found[name] for name in found if name == "repetition_penalty"}
+            found["temperature"] = 0.0
         return SamplerDefaults(**found)
 
 
@@ -217,6 +217,10 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         if self.logprobs is not None and self.logprobs is not False:
             return self.logprobs
         return self.num_logprobs or None
+
+    @property
+    def wants_logprobs(self) -> bool:
+        return self.alternatives is not None or self.prompt_logprobs is not None
 
     @property
     def stops(self) -> tuple[str, ...]:

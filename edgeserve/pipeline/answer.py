@@ -61,10 +61,20 @@ class Answer:
     @property
     def cached_tokens(self) -> int:
         """Of the prompts that have a seat so far."""
-        return self._source.cached_tokens
+        return sum(self._source.cached.values())
+
+    @property
+    def cached_by_prompt(self) -> list[int]:
+        return [self._source.cached.get(index, 0) for index in range(len(self._requests))]
+
+    @property
+    def seeds(self) -> list[int]:
+        """The effective seed of each prompt."""
+        return [request.sampler.seed for request in self._requests]
 
     @property
     def seed(self) -> int:
+        """The effective seed of the call: the one that replays it."""
         return self._requests[0].sampler.seed
 
     @property

@@ -34,21 +34,21 @@ class Merge:
         self._tasks: set[asyncio.Task[None]] = set()
         self._tickets: dict[int, Ticket] = {}
         self._closed = False
-        self.cached_tokens = 0
+        self.cached: dict[int, int] = {}  # prompt tokens reused, by index of the request
         self.usages: list[Usage] = []
 
     async def start(self) -> None:
         """Submit what the window holds; returns when the first request has its seat."""
         self._fill()
         try:
-            _, first = await self._arrivals.get()
+            index, first = await self._arrivals.get()
         except asyncio.CancelledError:
             self.cancel()
             raise
         if isinstance(first, Exception):
             self.cancel()
             raise first
-        self._note(first)
+        self._note(index, first)
 
     async def events(self) -> AsyncIterator[tuple[int, Pieces | PromptLogprobs]]:
         """To the end of all requests. The first error of any of them ends the whole call."""
@@ -60,7 +60,7 @@ class Merge:
                 if isinstance(arrival, (Pieces, PromptLogprobs)):
                     yield index, arrival
                 else:
-                    self._note(arrival)
+                    self._note(index, arrival)
         finally:
             self.cancel()
 
@@ -76,9 +76,9 @@ class Merge:
             task.cancel()
         self._arrivals.put_nowait((0, Cancelled()))
 
-    def _note(self, arrival: Arrival) -> None:
+    def _note(self, index: int, arrival: Arrival) -> None:
         if isinstance(arrival, Admitted):
-            self.cached_tokens += arrival.cached_tokens
+            self.cached[index] = arrival.cached_tokens
         elif isinstance(arrival, Usage):
             self.usages.append(arrival)
             self._unfinished -= 1

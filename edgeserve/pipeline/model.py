@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -60,9 +61,10 @@ class ServedModel:
 
     @classmethod
     def from_info(
-        cls, info: ModelInfo, generator: Generator, options: ModelOptions = ModelOptions()
+        cls, info: ModelInfo, generator: Generator, options: ModelOptions | None = None
     ) -> ServedModel:
         """The front's view of what a worker serves, from its bundle alone."""
+        options = options or ModelOptions()
         tokenizer, template = text_parts(info, options.chat_template)
         return cls(info, generator, tokenizer, template, options)
 
@@ -77,14 +79,14 @@ class ServedModel:
     def requests(self, call: Call, prompts: list[Tokens]) -> tuple[list[GenerationRequest], bool]:
         """One request per prompt, and whether a wished max_tokens was clipped."""
         params = call.params
-        settings = self.settings(call)
+        samplers = apart(self.settings(call), prompts, fixed=params.seed is not None)
         wished = params.token_limit or self._options.default_max_tokens or call.default_max_tokens
         prompt_logprobs = params.prompt_logprobs
         if prompt_logprobs is None and call.echo:
             prompt_logprobs = params.alternatives  # an echoed prompt is told like the rest
         requests: list[GenerationRequest] = []
         clipped = False
-        for index, (prompt, sampler) in enumerate(zip(prompts, apart(settings, prompts))):
+        for index, (prompt, sampler) in enumerate(zip(prompts, samplers, strict=True)):
             room = self.room(len(prompt.ids), param_of(call.prompts[index]))
             clipped = clipped or (params.token_limit or 0) > room
             requests.append(
@@ -110,6 +112,11 @@ class ServedModel:
             )
         return requests, clipped
 
+    @cached_property
+    def token_bytes(self) -> list[bytes]:
+        """The exact bytes of each token id, for logprobs."""
+        return self.tokenizer.token_bytes()
+
     def settings(self, call: Call) -> SamplerSettings:
         """The effective sampler settings; token ids are checked against the vocabulary."""
         params = call.params
@@ -132,13 +139,15 @@ class ServedModel:
         return limits.max_model_len - tokens
 
 
-def apart(settings: SamplerSettings, prompts: list[Tokens]) -> Iterator[SamplerSettings]:
-    """Settings for each prompt: equal prompts of one call draw apart, all others keep the seed,
-    so that a prompt in a list gets what it gets alone."""
+def apart(
+    settings: SamplerSettings, prompts: list[Tokens], *, fixed: bool
+) -> Iterator[SamplerSettings]:
+    """Settings for each prompt. Equal prompts of one call draw apart unless its caller fixed the
+    seed; all others keep the seed, so that a prompt in a list gets what it gets alone."""
     seen: Counter[tuple[int, ...]] = Counter()
     for prompt in prompts:
-        seed = (settings.seed + seen[prompt.ids] * GOLDEN) & SEED_MASK
-        yield msgspec.structs.replace(settings, seed=seed)
+        seed = settings.seed + (0 if fixed else seen[prompt.ids] * GOLDEN)
+        yield msgspec.structs.replace(settings, seed=seed & SEED_MASK)
         seen[prompt.ids] += 1
 
 

@@ -16,13 +16,13 @@ class Single:
         self._generator = generator
         self._request = request
         self._ticket: Ticket | None = None
-        self.cached_tokens = 0
+        self.cached: dict[int, int] = {}  # prompt tokens reused, by index of the request
         self.usages: list[Usage] = []
 
     async def start(self) -> None:
         self._ticket = await self._generator.submit(self._request)
         assert self._ticket.admitted is not None
-        self.cached_tokens = self._ticket.admitted.cached_tokens
+        self.cached[0] = self._ticket.admitted.cached_tokens
 
     async def events(self) -> AsyncIterator[tuple[int, Pieces | PromptLogprobs]]:
         assert self._ticket is not None
