@@ -15,7 +15,11 @@ from edgeserve import __version__
 from edgeserve.cli.doctor import Finding
 from edgeserve.cli.number import human_bytes
 
-DISTRIBUTIONS = ("numpy", "falcon", "uvicorn", "uvloop") + (
+DISTRIBUTIONS = (
+    "numpy",
+    "falcon",
+    "uvicorn",
+    "uvloop",
     "tokenizers",
     "safetensors",
     "gguf",
