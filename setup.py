@@ -1,7 +1,7 @@
 """Builds the native core and reads the families' tomls. Everything else stands in pyproject.toml.
 
-The C++ core becomes one shared library, `libedgeserve.so`, beside the Cython doors that link to it.
-A kernel source is compiled once per instruction set, with `ES_ISA` naming the namespace it lives in.
+The C++ core becomes one shared library, `libedgeserve.so`, beside the Cython doors that link
+to it. A kernel source is compiled once per instruction set; `ES_ISA` names its namespace.
 """
 
 from __future__ import annotations
@@ -149,18 +149,8 @@ class BuildNative(build_ext):
         if any(fresh) or not library.exists():
             compiler = os.environ.get("CXX", "g++")
             objects = [str(object_) for _, object_, _ in units]
-            self.call(
-                [
-                    compiler,
-                    "-shared",
-                    "-pthread",
-                    *SANITIZE_FLAGS,
-                    f"-Wl,-soname,{LIBRARY}",
-                    "-o",
-                    str(library),
-                ]
-                + objects
-            )
+            link = [compiler, "-shared", "-pthread", *SANITIZE_FLAGS, f"-Wl,-soname,{LIBRARY}"]
+            self.call([*link, "-o", str(library), *objects])
         return library
 
     def compile_unit(
