@@ -77,6 +77,9 @@ class CancellableIterator(Generic[Item]):
                 self._ended = True
                 self._generator.close()
 
+    def __del__(self) -> None:
+        self.cancel()  # dropped unread: nobody waits for the rest
+
     def __enter__(self) -> CancellableIterator[Item]:
         return self
 

@@ -125,7 +125,7 @@ async def collect(answer: Answer, token_bytes: list[bytes]) -> list[CompletionOu
                 cached_tokens=answer.cached_by_prompt[prompt],
                 seed=answer.seeds[prompt],
                 stop_reason=stops.get(number),
-                prompt_logprobs=told and [entries(one, token_bytes) for one in told],
+                prompt_logprobs=[entries(one, token_bytes) for one in told] if told else None,
             )
         )
     return outputs

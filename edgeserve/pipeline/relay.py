@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from edgeserve.errors import Cancelled, EdgeserveError
 from edgeserve.pipeline.answer import Answer
@@ -61,17 +62,14 @@ class Relay:
     def cancel(self) -> None:
         """Ask the engine to stop. Harmless after the end, and after the last delta was made."""
         if not self._stopped.is_set():
-            self._loop.call_soon_threadsafe(self._stop)
+            with suppress(RuntimeError):  # the loop has closed meanwhile, and everything ended
+                self._loop.call_soon_threadsafe(self._stop)
 
     def close(self) -> None:
         """Wait until the request has left the engine; deltas that nobody read are dropped."""
         self._stopped.wait()
         self._deltas.put(None)
         self._tell()
-
-    def __del__(self) -> None:
-        if not self._stopped.is_set() and not self._loop.is_closed():
-            self.cancel()
 
     # On the loop -----------------------------------------------------------------------------
 
@@ -80,8 +78,10 @@ class Relay:
         self._task.add_done_callback(self._finish)
 
     def _stop(self) -> None:
-        if not self._watch.complete:
-            self._task.cancel()
+        if self._answer is None:
+            self._task.cancel()  # still waits for its seat
+        elif not self._watch.complete:
+            self._answer.cancel()
 
     async def _produce(self) -> None:
         async with await self._model.start(self._call) as answer:

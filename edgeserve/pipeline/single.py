@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from edgeserve.errors import Cancelled
-from edgeserve.generation import Failed, GenerationRequest, Pieces, PromptLogprobs, Usage
+from edgeserve.generation import GenerationRequest, Pieces, PromptLogprobs, Usage
 from edgeserve.ticket import Generator, Ticket
 
 
@@ -32,6 +31,6 @@ class Single:
         self.usages.append(self._ticket.usage)
 
     def cancel(self) -> None:
-        if self._ticket is not None and self._ticket.usage is None:
+        """A reader wakes when the engine confirms: its row is free then."""
+        if self._ticket is not None:
             self._ticket.cancel()
-            self._ticket.deliver(Failed(self._request.id, Cancelled().info()))  # wakes a reader
