@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from tests.scripted import scripted_checkpoint, scripted_plugin
 from tests.works import pytest_addoption, pytest_collection_modifyitems, pytest_configure
 
-__all__ = ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "scripted_checkpoint",
+    "scripted_plugin",
+]

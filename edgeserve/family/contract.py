@@ -50,9 +50,10 @@ class Option:
 
 
 # The slow, documented exception to "steps are data": called by the engine thread once per sampled
-# token with all token ids of the choice so far (prompt included) and its raw logits [vocab], which
-# it may change in place. See docs/family.md.
-LogitsHook = Callable[[Sequence[int], "np.ndarray"], None]
+# token with all token ids of the choice so far, how many of them are the prompt, and the raw logits
+# [vocab], which it may change in place. It keeps no state: a choice may be preempted and resumed.
+# See docs/family.md.
+LogitsHook = Callable[[Sequence[int], int, "np.ndarray"], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ class StandardFamily:
     name: str
     describe: Callable[[Checkpoint, GraphOptions], Decoder]
     gguf: Mapping[str, GgufMapping] = field(default_factory=dict)
+    # The family's own sampler part; generation_config.json is merged by the pipeline.
+    sampling: Callable[[Checkpoint], Sampler] = lambda _checkpoint: Sampler()
     contract: int = CONTRACT
 
     def spec(self, checkpoint: Checkpoint) -> ModelSpec:
@@ -54,8 +56,7 @@ class StandardFamily:
         return ChatTemplate.from_checkpoint(checkpoint)
 
     def sampler(self, checkpoint: Checkpoint) -> Sampler:
-        del checkpoint  # generation_config.json is merged by the pipeline
-        return Sampler()
+        return self.sampling(checkpoint)
 
     def graph(self, checkpoint: Checkpoint, options: GraphOptions) -> Graph:
         return decoder(self.describe(checkpoint, options))
