@@ -1,0 +1,1 @@
+"""Text: tokenizers, chat templates and their conversions. No model, no network."""
