@@ -1,0 +1,1 @@
+"""HTTP: Falcon resources over a `Front`, served by uvicorn. No logic of models lives here."""

@@ -1,0 +1,1 @@
+"""The resources of OpenAI's API, one per file."""

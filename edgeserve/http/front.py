@@ -1,0 +1,47 @@
+"""What HTTP needs of the part that runs the models. `edgeserve.front` provides it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from edgeserve.pipeline.model import ServedModel
+from edgeserve.stats import EngineStats
+
+State = Literal["loading", "ready", "failed"]
+
+
+class ReplicaCount(msgspec.Struct, frozen=True):
+    ready: int
+    total: int
+
+
+class Front(Protocol):
+    """One served model and its replicas. Lives on the loop that HTTP runs on."""
+
+    @property
+    def name(self) -> str:
+        """The served name, known before the model is."""
+        ...
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def reason(self) -> str:
+        """Why the state is `failed`, in a sentence; else empty."""
+        ...
+
+    @property
+    def model(self) -> ServedModel | None:
+        """None until the first replica is ready."""
+        ...
+
+    @property
+    def replicas(self) -> ReplicaCount: ...
+
+    def stats(self) -> Sequence[EngineStats]:
+        """The newest counters of each replica that is up."""
+        ...

@@ -1,0 +1,34 @@
+"""`POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+from falcon.asgi import Request, Response
+
+from edgeserve.http.limits import read_body
+from edgeserve.http.openai.generation import send, start
+from edgeserve.http.serving import Serving
+from edgeserve.protocol.chunk import Chunks
+from edgeserve.protocol.openai.chat import chat_call, read_chat
+from edgeserve.protocol.openai.chat_wire import ChatWire
+
+
+class ChatCompletions:
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def on_post(self, req: Request, resp: Response) -> None:
+        serving = self._serving
+        request = read_chat(await read_body(req, serving.options.max_body_bytes))
+        call = chat_call(request)
+        model = serving.model(request.model)
+        answer = await start(serving, req, model, call)
+        vocabulary = serving.vocabulary(model) if request.logprobs else None
+        wire = ChatWire(
+            request,
+            answer,
+            vocabulary,
+            model=request.model or model.name,
+            fingerprint=f"fp_{model.info.key[:12]}",
+        )
+        chunks = Chunks(answer, echo=False, vocabulary=vocabulary)
+        await send(req, resp, answer, chunks, wire, stream=request.streams)

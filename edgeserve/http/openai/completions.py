@@ -1,0 +1,34 @@
+"""`POST /v1/completions`."""
+
+from __future__ import annotations
+
+from falcon.asgi import Request, Response
+
+from edgeserve.http.limits import read_body
+from edgeserve.http.openai.generation import send, start
+from edgeserve.http.serving import Serving
+from edgeserve.protocol.chunk import Chunks
+from edgeserve.protocol.openai.completion import completion_call, read_completion
+from edgeserve.protocol.openai.completion_wire import CompletionWire
+
+
+class Completions:
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def on_post(self, req: Request, resp: Response) -> None:
+        serving = self._serving
+        request = read_completion(await read_body(req, serving.options.max_body_bytes))
+        call = completion_call(request)
+        model = serving.model(request.model)
+        answer = await start(serving, req, model, call)
+        vocabulary = serving.vocabulary(model) if request.logprobs is not None else None
+        wire = CompletionWire(
+            request,
+            answer,
+            vocabulary,
+            model=request.model or model.name,
+            fingerprint=f"fp_{model.info.key[:12]}",
+        )
+        chunks = Chunks(answer, echo=call.echo, vocabulary=vocabulary)
+        await send(req, resp, answer, chunks, wire, stream=request.streams)

@@ -1,0 +1,122 @@
+"""What a client learns of one choice at a time, before any wire form: text, logprobs, the end.
+
+`Chunks` turns an answer's pieces into chunks. Streams send them, whole answers fold them, so both
+say the same. A logprob travels with the text that its token begins in: tokens whose text is still
+withheld wait, and those behind a stop string or the end-of-sequence token are never told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from edgeserve.generation import Finish, Piece, TokenLogprob
+from edgeserve.pipeline.answer import Answer
+from edgeserve.protocol.vocabulary import Vocabulary
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The logprob of a token and where in the choice's text it begins, in characters. The first
+    token of a prompt has no logprob."""
+
+    token: int
+    logprob: float | None
+    top: tuple[tuple[int, float], ...]
+    offset: int
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """Text, logprobs or the end of one choice. `finish` comes alone and last."""
+
+    choice: int
+    text: str = ""
+    logprobs: tuple[Told, ...] = ()
+    finish: Finish | None = None
+
+
+class Chunks:
+    """Pieces of one answer -> chunks. `vocabulary` is given when logprobs were asked for."""
+
+    def __init__(self, answer: Answer, *, echo: bool, vocabulary: Vocabulary | None) -> None:
+        self._answer = answer
+        self._echo = echo
+        self._vocabulary = vocabulary
+        self._per_prompt = answer.choices // len(answer.prompt_ids)
+        self._begun: set[int] = set()
+        self._margins: dict[int, Margin] = {}
+        self.completion_tokens = 0  # so far
+
+    def feed(self, piece: Piece) -> list[Chunk]:
+        self.completion_tokens += len(piece.tokens)
+        chunks: list[Chunk] = []
+        if self._echo and piece.choice not in self._begun:
+            self._begun.add(piece.choice)
+            chunks.append(self._prompt(piece.choice))
+        logprobs: tuple[Told, ...] = ()
+        if self._vocabulary is not None:
+            logprobs = self._margin(piece.choice).feed(piece)
+        if piece.text or logprobs:
+            chunks.append(Chunk(piece.choice, piece.text, logprobs))
+        if piece.finish is not None:
+            chunks.append(Chunk(piece.choice, finish=piece.finish))
+        return chunks
+
+    def _prompt(self, choice: int) -> Chunk:
+        """The echoed prompt as the first chunk of a choice."""
+        index = choice // self._per_prompt
+        text = self._answer.prompt_texts[index]
+        if self._vocabulary is None:
+            return Chunk(choice, text)
+        margin = self._margin(choice)
+        ids = self._answer.prompt_ids[index]
+        logprobs = self._answer.prompt_logprobs.get(index, ())
+        first = [TokenLogprob(token, 0.0) for token in ids[:1]]
+        told = margin.prompt(text, [*first, *logprobs])
+        nothing = [msgspec.structs.replace(one, logprob=None) for one in told[:1]]
+        return Chunk(choice, text, (*nothing, *told[1:]))
+
+    def _margin(self, choice: int) -> Margin:
+        if choice not in self._margins:
+            assert self._vocabulary is not None
+            self._margins[choice] = Margin(self._vocabulary)
+        return self._margins[choice]
+
+
+class Margin:
+    """The logprobs of one choice that wait for their text."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._waiting: deque[tuple[int, Told]] = deque()  # with the byte where the token begins
+        self._text_bytes = 0  # of the text that was sent
+        self._token_bytes = 0  # of the tokens that came
+        self._token_chars = 0
+
+    def prompt(self, text: str, logprobs: list[TokenLogprob]) -> tuple[Told, ...]:
+        """All of a prompt's tokens, whatever its text; generated tokens begin behind it."""
+        for logprob in logprobs:
+            self._add(logprob)
+        told = self._release(everything=True)
+        self._text_bytes = self._token_bytes = len(text.encode())
+        self._token_chars = len(text)
+        return told
+
+    def feed(self, piece: Piece) -> tuple[Told, ...]:
+        for logprob in piece.logprobs:
+            self._add(logprob)
+        self._text_bytes += len(piece.text.encode())
+        return self._release(everything=piece.finish is Finish.LENGTH)
+
+    def _add(self, logprob: TokenLogprob) -> None:
+        told = Told(logprob.token, logprob.logprob, logprob.top, self._token_chars)
+        self._waiting.append((self._token_bytes, told))
+        raw = self._vocabulary.text_bytes(logprob.token)
+        self._token_bytes += len(raw)
+        self._token_chars += sum(byte & 0xC0 != 0x80 for byte in raw)  # bytes that begin one
+
+    def _release(self, *, everything: bool) -> tuple[Told, ...]:
+        told: list[Told] = []
+        while self._waiting and (everything or self._waiting[0][0] < self._text_bytes):
+            told.append(self._waiting.popleft()[1])
+        return tuple(told)

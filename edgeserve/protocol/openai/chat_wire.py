@@ -1,0 +1,92 @@
+"""Chunks as `chat.completion.chunk` events and as one `chat.completion`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from edgeserve.errors import ErrorInfo
+from edgeserve.generation import Usage
+from edgeserve.pipeline.answer import Answer
+from edgeserve.protocol.chunk import Chunk
+from edgeserve.protocol.openai.chat import ChatRequest
+from edgeserve.protocol.openai.envelope import FINISH, Envelope
+from edgeserve.protocol.openai.error import error_event
+from edgeserve.protocol.openai.logprobs import chat_logprobs
+from edgeserve.protocol.reply import Folded
+from edgeserve.protocol.vocabulary import Vocabulary
+
+
+class ChatWire:
+    """`vocabulary` is given when logprobs were asked for."""
+
+    def __init__(
+        self,
+        request: ChatRequest,
+        answer: Answer,
+        vocabulary: Vocabulary | None,
+        *,
+        model: str,
+        fingerprint: str,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._envelope = Envelope(
+            prefix="chatcmpl-",
+            chunk_object="chat.completion.chunk",
+            whole_object="chat.completion",
+            model=model,
+            fingerprint=fingerprint,
+            usage=request.usage,
+            answer=answer,
+        )
+        self._head = self._envelope.head()
+        self._text_heads = [
+            b'%b{"index":%d,"delta":{"content":' % (self._head, i) for i in range(answer.choices)
+        ]
+
+    def opening(self, choices: int) -> bytes:
+        delta = b',"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}'
+        tail = self._envelope.tail(0)
+        return b"".join(
+            b'%b{"index":%d%b%b' % (self._head, choice, delta, tail) for choice in range(choices)
+        )
+
+    def frame(self, chunk: Chunk, completion_tokens: int) -> bytes:
+        tail = self._envelope.tail(completion_tokens)
+        if chunk.finish is not None:
+            return b'%b{"index":%d,"delta":{},"logprobs":null,"finish_reason":"%b"}%b' % (
+                self._head,
+                chunk.choice,
+                FINISH[chunk.finish].encode(),
+                tail,
+            )
+        logprobs = b"null"
+        if chunk.logprobs and self._vocabulary is not None:
+            logprobs = orjson.dumps(chat_logprobs(chunk.logprobs, self._vocabulary))
+        return b'%b%b},"logprobs":%b,"finish_reason":null}%b' % (
+            self._text_heads[chunk.choice],
+            orjson.dumps(chunk.text),
+            logprobs,
+            tail,
+        )
+
+    def closing(self, usage: Usage) -> bytes:
+        return self._envelope.closing(self._head, usage)
+
+    def failed(self, error: ErrorInfo) -> bytes:
+        return error_event(error)
+
+    def whole(self, choices: list[Folded], usage: Usage) -> bytes:
+        return self._envelope.whole([self._choice(i, one) for i, one in enumerate(choices)], usage)
+
+    def _choice(self, index: int, folded: Folded) -> dict[str, Any]:
+        logprobs = None
+        if self._vocabulary is not None:
+            logprobs = chat_logprobs(folded.logprobs, self._vocabulary)
+        return {
+            "index": index,
+            "message": {"role": "assistant", "content": "".join(folded.text), "refusal": None},
+            "logprobs": logprobs,
+            "finish_reason": FINISH[folded.finish] if folded.finish else None,
+        }

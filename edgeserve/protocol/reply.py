@@ -1,0 +1,64 @@
+"""One answer as bytes: streamed frame by frame, or folded from the same chunks into one body.
+
+A `Wire` is the form of one API. This file is the only place that walks an answer for HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+import msgspec
+
+from edgeserve.errors import ErrorInfo
+from edgeserve.generation import Finish, Usage
+from edgeserve.pipeline.answer import Answer
+from edgeserve.protocol.chunk import Chunk, Chunks, Told
+
+
+class Folded(msgspec.Struct):
+    """The chunks of one choice, put together."""
+
+    text: list[str] = msgspec.field(default_factory=list)
+    logprobs: list[Told] = msgspec.field(default_factory=list)
+    finish: Finish | None = None
+
+    def add(self, chunk: Chunk) -> None:
+        self.text.append(chunk.text)
+        self.logprobs.extend(chunk.logprobs)
+        self.finish = chunk.finish or self.finish
+
+
+class Wire(Protocol):
+    """How one API writes chunks. Frames are whole SSE events, one or several joined."""
+
+    def opening(self, choices: int) -> bytes: ...
+
+    def frame(self, chunk: Chunk, completion_tokens: int) -> bytes: ...
+
+    def closing(self, usage: Usage) -> bytes: ...
+
+    def failed(self, error: ErrorInfo) -> bytes: ...
+
+    def whole(self, choices: list[Folded], usage: Usage) -> bytes: ...
+
+
+async def frames(answer: Answer, chunks: Chunks, wire: Wire) -> AsyncIterator[bytes]:
+    """The whole stream. Raises what broke the answer; the caller ends the stream with
+    `wire.failed`."""
+    if opening := wire.opening(answer.choices):
+        yield opening
+    async for piece in answer:
+        told = chunks.feed(piece)
+        if told:
+            yield b"".join([wire.frame(chunk, chunks.completion_tokens) for chunk in told])
+    yield wire.closing(answer.usage)
+
+
+async def whole(answer: Answer, chunks: Chunks, wire: Wire) -> bytes:
+    """The body of the answer. Raises what broke it."""
+    choices = [Folded() for _ in range(answer.choices)]
+    async for piece in answer:
+        for chunk in chunks.feed(piece):
+            choices[chunk.choice].add(chunk)
+    return wire.whole(choices, answer.usage)
