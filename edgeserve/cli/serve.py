@@ -142,10 +142,10 @@ def _check_lengths(options: EngineOptions) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    options = serve_options(args)
     from edgeserve.cli.announce import announce
     from edgeserve.cli.progress import reporter
     from edgeserve.http.serve import serve
 
-    options = serve_options(args)
     with reporter() as progress:
         return serve(options, progress=progress, on_ready=announce)
