@@ -32,13 +32,22 @@ class Ticket:
         self.usage: Usage | None = None
         self._cancel = cancel
         self._events: asyncio.Queue[Event] = asyncio.Queue()
-        self._ended = False
+        self._ended = False  # for the reader: by its event, or by leaving
+        self.has_ended = False  # the engine is done with it
+        self._on_end: list[Callable[[], None]] = []
 
     def deliver(self, event: Event) -> None:
         if isinstance(event, Admitted):
             self.admitted = event
-        self._ended = self._ended or isinstance(event, (Finished, Failed))
         self._events.put_nowait(event)
+        if isinstance(event, (Finished, Failed)):
+            self._ended = self.has_ended = True
+            for callback in self._on_end:
+                callback()
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Call back when the engine is done with the request, however it ended."""
+        self._on_end.append(callback)
 
     async def admission(self) -> Admitted:
         """Wait for the seat. Raises the error that refused it."""
@@ -47,6 +56,15 @@ class Ticket:
             raise EdgeserveError.from_info(event.error)
         assert isinstance(event, Admitted), "the first event of a request is its admission"
         return event
+
+    async def admit(self) -> Ticket:
+        """This ticket once it has its seat. A caller that stops waiting cancels the request."""
+        try:
+            await self.admission()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        return self
 
     async def events(self) -> AsyncIterator[Pieces | PromptLogprobs]:
         """Everything after admission, to the end. Raises the error that broke the request."""
@@ -85,6 +103,7 @@ class Desk:
         return self._last
 
     def open(self, request_id: int, cancel: Callable[[int], None]) -> Ticket:
+        """A ticket for a request that is about to be handed over."""
         ticket = Ticket(request_id, cancel)
         self._open[request_id] = ticket
         return ticket

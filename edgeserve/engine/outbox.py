@@ -46,6 +46,10 @@ class Outbox:
     def put(self, event: Admitted | Finished | Failed) -> None:
         """From the engine thread: after all pieces before an end, before all after an admission."""
         self._events.append(event)
+        self.wake()
+
+    def wake(self) -> None:
+        """Make `fileno` readable."""
         os.eventfd_write(self._ring.fileno(), 1)
 
     def drain(self) -> list[Event]:

@@ -144,6 +144,7 @@ class Service:
         log.exception("engine failed")
         self._failure = EngineUnavailable(f"the engine failed ({type(error).__name__})")
         self._engine.fail_all(self._failure)
+        self._engine.outbox.wake()
 
     def _publish_stats(self) -> None:
         stats = self._engine.stats()

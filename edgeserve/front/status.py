@@ -1,0 +1,23 @@
+"""The state of a model or a replica, as health shows it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class State(str, Enum):
+    LOADING = "loading"
+    READY = "ready"
+    DEGRADED = "degraded"  # of a model: some of its replicas are down
+    RESTARTING = "restarting"  # its worker is being replaced
+    FAILED = "failed"  # it will not come back
+    STOPPED = "stopped"
+
+
+class Status(NamedTuple):
+    state: State
+    reason: str = ""  # of anything but ready
+    stage: str = ""  # of loading: what is being done
+    done: int = 0  # bytes of `total`
+    total: int = 0
