@@ -40,7 +40,7 @@ class Serving:
     def vocabulary(self, model: ServedModel) -> Vocabulary:
         if self._vocabulary is None or self._vocabulary[0] is not model:
             tokenizer = model.tokenizer
-            names = Vocabulary(tokenizer.token_bytes(), tokenizer.special_ids)
+            names = Vocabulary(tokenizer.token_bytes(model.info.vocab), tokenizer.special_ids)
             self._vocabulary = (model, names)
         return self._vocabulary[1]
 

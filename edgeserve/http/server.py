@@ -67,7 +67,7 @@ class HttpServer:
         self._now = asyncio.Event()
         self._server = _Uvicorn(
             uvicorn.Config(
-                application.asgi,  # type: ignore[arg-type]
+                application.asgi,
                 http="httptools",
                 ws="none",
                 lifespan="off",
@@ -119,7 +119,7 @@ class HttpServer:
         now.cancel()
         drained = idle.done() and idle.result()
         idle.cancel()
-        if not drained:
+        if not drained and self._drain.active:
             LOG.warning("drain_cut", active=self._drain.active)
             self._drain.cancel_answers()
         if on_drained is not None:
@@ -131,7 +131,7 @@ class _Uvicorn(uvicorn.Server):
     """uvicorn without its signal handlers: a signal means more here than the end."""
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:  # type: ignore[override]
+    def capture_signals(self) -> Iterator[None]:
         yield
 
 
