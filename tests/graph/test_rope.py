@@ -1,0 +1,89 @@
+"""RoPE scaling: what the recorded values of transformers (tests/families) do not cover."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgeserve.errors import GraphError
+from edgeserve.graph.rope import RopeParameters, rope
+
+BASE = {"max_position_embeddings": 4096, "rope_theta": 10000.0}
+
+
+def scaled(kind: str, **values):
+    return {**BASE, "rope_scaling": {"rope_type": kind, **values}}
+
+
+def test_an_unknown_kind_lists_the_known_ones() -> None:
+    with pytest.raises(GraphError, match=r"'spiral' is not known; known: default, dynamic, .*yarn"):
+        rope(scaled("spiral"), 8, 4096)
+
+
+def test_a_missing_number_is_named() -> None:
+    with pytest.raises(GraphError, match="'linear' needs a number 'factor'"):
+        rope(scaled("linear"), 8, 4096)
+
+
+def test_a_list_of_the_wrong_length_is_named() -> None:
+    config = scaled("longrope", short_factor=[1.0], long_factor=[1.0])
+    with pytest.raises(GraphError, match="needs a list 'short_factor' of 4 numbers"):
+        rope(config, 8, 4096)
+
+
+def test_dynamic_scaling_takes_its_length_from_the_server() -> None:
+    config = scaled("dynamic", factor=2.0)
+    assert rope(config, 8, 4096).frequencies == rope(BASE, 8, 4096).frequencies
+    assert rope(config, 8, 8192).frequencies[1] < rope(BASE, 8, 8192).frequencies[1]
+
+
+def test_longrope_is_long_beyond_the_pretraining_context() -> None:
+    config = scaled(
+        "longrope",
+        short_factor=[1.0] * 4,
+        long_factor=[2.0] * 4,
+        original_max_position_embeddings=1024,
+    )
+    plain = np.asarray(rope(BASE, 8, 4096).frequencies)
+    np.testing.assert_allclose(rope(config, 8, 1024).frequencies, plain)
+    np.testing.assert_allclose(rope(config, 8, 1025).frequencies, plain / 2)
+
+
+def test_factors_of_a_gguf_divide_the_frequencies() -> None:
+    plain = np.asarray(rope(BASE, 8, 4096).frequencies)
+    config = scaled("factors", factors=[1.0, 2.0, 4.0, 8.0])
+    np.testing.assert_allclose(rope(config, 8, 4096).frequencies, plain / [1, 2, 4, 8])
+
+
+def test_part_of_a_head_may_turn() -> None:
+    half = rope({**BASE, "partial_rotary_factor": 0.5}, 16, 4096)
+    assert (half.head_dim, half.rotary_dim, len(half.frequencies)) == (16, 8, 4)
+
+
+def test_parameters_may_be_given_for_each_kind_of_layer() -> None:
+    config = {
+        **BASE,
+        "rope_parameters": {
+            "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 100.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+        },
+    }
+    full = rope(config, 4, 4096, layer_type="full_attention")
+    sliding = rope(config, 4, 4096, layer_type="sliding_attention")
+    np.testing.assert_allclose(full.frequencies, [0.5, 0.05])
+    np.testing.assert_allclose(sliding.frequencies, [1.0, 50**-0.5])
+
+
+@pytest.mark.parametrize(
+    ("config", "context"),
+    [
+        (BASE, 4096),
+        (scaled("linear", factor=4.0), 16384),
+        (scaled("dynamic", factor=2.0), 8192),
+        (scaled("yarn", factor=4.0), 16384),
+        (scaled("yarn", factor=4.0, original_max_position_embeddings=1024), 4096),
+        (scaled("llama3", factor=8.0, original_max_position_embeddings=512), 4096),
+    ],
+)
+def test_the_context_is_the_scaled_one(config, context: int) -> None:
+    assert RopeParameters.from_config(config, 8).scaled_context() == context
