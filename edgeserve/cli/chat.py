@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from edgeserve.cli.generate import add_generation_flags, open_model, sampling_params, stream_answer
 from edgeserve.errors import BadConfig, EdgeserveError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from edgeserve.cli.dialogue import Dialogue
     from edgeserve.cli.keyboard import Keyboard
     from edgeserve.llm import LLM
+    from edgeserve.pipeline.output import GenerationMetrics
     from edgeserve.sampling import SamplingParams
 
 SUMMARY = "talk to a model in the terminal"
@@ -108,21 +109,21 @@ class ChatLoop:
 
     def _answer(self) -> None:
         try:
-            text, metrics = stream_answer(self._llm, self._dialogue.messages, self._params)
+            reply = stream_answer(self._llm, self._dialogue.messages, self._params)
         except EdgeserveError as error:
             self._dialogue.withdraw()
             print(error.message)
             return
         print()
-        if text:
-            self._dialogue.answered(text)
+        if reply.text:
+            self._dialogue.answered(reply.text)
         else:
             self._dialogue.withdraw()
-        if metrics is not None:
-            print(f"[{summary(metrics, self._llm.context)}]")
+        if reply.metrics is not None:
+            print(f"[{summary(reply.metrics, self._llm.context)}]")
 
 
-def summary(metrics: Any, context: int) -> str:
+def summary(metrics: GenerationMetrics, context: int) -> str:
     """Speed, latency and use of the context after one answer."""
     used = metrics.prompt_tokens + metrics.completion_tokens
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from edgeserve.cli import number
 from edgeserve.cli.model_flags import (
@@ -19,6 +19,7 @@ from edgeserve.cli.sampling_flags import add_sampling_flags, sampler_defaults
 
 if TYPE_CHECKING:
     from edgeserve.llm import LLM
+    from edgeserve.pipeline.output import GenerationMetrics
     from edgeserve.sampling import SamplingParams
 
 
@@ -53,25 +54,35 @@ def open_model(args: argparse.Namespace) -> LLM:
         return LLM.from_options(engine_options(args), on_progress=progress)
 
 
-def stream_answer(
-    llm: LLM, prompt: Any, params: SamplingParams, out: TextIO | None = None
-) -> tuple[str, Any]:
-    """Print an answer as it comes; its text and its metrics.
+class Reply(NamedTuple):
+    """What was printed. `metrics` is None when the request never ran."""
 
-    KeyboardInterrupt ends the answer: what came so far is returned, with no metrics when the
-    engine gave none.
-    """
-    out = out or sys.stdout
+    text: str
+    metrics: GenerationMetrics | None
+    interrupted: bool
+
+
+def stream_answer(
+    llm: LLM,
+    prompt: str | list[dict[str, str]],
+    params: SamplingParams,
+    *,
+    apply_chat_template: bool = True,
+) -> Reply:
+    """Print an answer as it comes. Ctrl-C ends the answer; what came so far is returned."""
     text: list[str] = []
-    metrics: list[Any] = []
-    stream = llm.generate_stream(prompt, params, on_metrics=metrics.append)
+    metrics: list[GenerationMetrics] = []
+    interrupted = False
+    stream = llm.generate_stream(
+        prompt, params, apply_chat_template=apply_chat_template, on_metrics=metrics.append
+    )
     try:
         for delta in stream:
             text.append(delta.text)
-            out.write(delta.text)
-            out.flush()
+            sys.stdout.write(delta.text)
+            sys.stdout.flush()
     except KeyboardInterrupt:
-        stream.close()
+        interrupted = True
     finally:
         stream.close()
-    return "".join(text), metrics[0] if metrics else None
+    return Reply("".join(text), metrics[0] if metrics else None, interrupted)

@@ -40,8 +40,10 @@ def run(args: argparse.Namespace) -> int:
     prompt = read_prompt(args.prompt)
     params = sampling_params(args)
     with open_model(args) as llm:
-        messages = prompt if args.raw else conversation(prompt, args.system)
-        text, metrics = stream_answer(llm, messages, params)
-    if text and not text.endswith("\n"):
+        if args.raw:
+            reply = stream_answer(llm, prompt, params, apply_chat_template=False)
+        else:
+            reply = stream_answer(llm, conversation(prompt, args.system), params)
+    if reply.text and not reply.text.endswith("\n"):
         print()
-    return INTERRUPTED if metrics is None else 0
+    return INTERRUPTED if reply.interrupted else 0

@@ -55,9 +55,15 @@ class ScriptedModel:
     context: int = 100
 
     def generate_stream(
-        self, messages: Any, params: SamplingParams, *, on_metrics: Callable[[Any], None]
+        self,
+        messages: Any,
+        params: SamplingParams,
+        *,
+        apply_chat_template: bool,
+        on_metrics: Callable[[Any], None],
     ) -> Stream:
         del params
+        assert apply_chat_template
         self.asked.append(list(messages))
         stream = self.answers.pop(0)
         if stream._error is None:
