@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from edgeserve.text.tokenizer import Tokenizer
 
 INLINE_CHARS = 4096  # up to about 1 ms of template and tokenizer
+RENDER_ARGUMENTS = frozenset(
+    ["self", "messages", "tools", "documents", "add_generation_prompt", "continue_final_message"]
+)
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -114,7 +117,13 @@ def template_options(params: SamplingParams, *, thinking: bool) -> Mapping[str, 
         thinking = effort not in ("none", "minimal")
     if params.enable_thinking is not None:
         thinking = params.enable_thinking
-    return {"enable_thinking": thinking, **options, **(params.chat_template_kwargs or {})}
+    own = params.chat_template_kwargs or {}
+    for name in RENDER_ARGUMENTS & own.keys():
+        raise InvalidRequest(
+            f"'chat_template_kwargs' may not set '{name}'; the request has it elsewhere",
+            param="chat_template_kwargs",
+        )
+    return {"enable_thinking": thinking, **options, **own}
 
 
 def param_of(prompt: Prompt) -> str:

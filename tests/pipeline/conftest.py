@@ -11,6 +11,7 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 
 from edgeserve.model_info import Limits, ModelInfo
 from edgeserve.pipeline.model import ModelOptions, ServedModel
+from edgeserve.text.template import ChatTemplate
 from edgeserve.text.tokenizer import Tokenizer
 from edgeserve.ticket import Generator
 
@@ -25,7 +26,7 @@ VOCAB = 300  # some ids of the network have no token, as in real models
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    """Bytes as tokens (id of byte b is not b); `<s>` goes before texts; ids 256..259 are special."""
+    """Bytes as tokens (id of byte b is not b); `<s>` goes before texts; 256..259 are special."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     made = tokenizers.Tokenizer(models.BPE({char: i for i, char in enumerate(alphabet)}, []))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -76,13 +77,9 @@ def make_model(info: ModelInfo, tokenizer: Tokenizer) -> MakeModel:
     def make(
         generator: Generator, *, chat: bool = True, info: ModelInfo = info, **options: object
     ) -> ServedModel:
-        from edgeserve.text.template import ChatTemplate
-
         template = None
         if chat:
-            template = ChatTemplate(
-                CHATML, bos_token="<s>", eos_token="</s>", special_tokens={}
-            )
+            template = ChatTemplate(CHATML, bos_token="<s>", eos_token="</s>", special_tokens={})
         return ServedModel(info, generator, tokenizer, template, ModelOptions(**options))  # type: ignore[arg-type]
 
     return make

@@ -49,8 +49,7 @@ class EngineDouble:
         ticket = self._desk.open(request.id, self._cancel)
         self.most = max(self.most, len(self._desk))
         self._tasks[request.id] = asyncio.create_task(self._answer(request))
-        await ticket.admission()
-        return ticket
+        return await ticket.admit()
 
     def _cancel(self, request_id: int) -> None:
         self.cancelled.append(request_id)
@@ -65,7 +64,8 @@ class EngineDouble:
             last = position == len(self._text) - 1
             finish = Finish.STOP if last else None
             pieces = tuple(
-                Piece(choice, char, (ord(char),), finish=finish) for choice in range(request.choices)
+                Piece(choice, char, (ord(char),), finish=finish)
+                for choice in range(request.choices)
             )
             self._desk.deliver(Pieces(request.id, pieces))
             if request.prompt in self.broken:

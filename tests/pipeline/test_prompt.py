@@ -1,0 +1,147 @@
+"""From messages, texts and ids to exactly the tokens that the engine gets."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from edgeserve.errors import InvalidRequest, NoTemplate
+from edgeserve.pipeline.call import Call, Chat
+from edgeserve.pipeline.prompt import INLINE_CHARS
+from edgeserve.sampling import SamplingParams
+from edgeserve.text.tokenizer import Tokenizer
+from tests.pipeline.conftest import VOCAB, MakeModel
+from tests.pipeline.engine_double import EngineDouble
+
+USER = [{"role": "user", "content": "hi"}]
+
+
+def ids_of(make_model: MakeModel, prompt: Any, params: SamplingParams | None = None) -> list[int]:
+    model = make_model(EngineDouble())
+    call = Call(prompts=(prompt,), params=params or SamplingParams())
+    return list(asyncio.run(model.encoder.encode(call))[0].ids)
+
+
+def text_of(make_model: MakeModel, prompt: Any, params: SamplingParams | None = None) -> str:
+    model = make_model(EngineDouble())
+    call = Call(prompts=(prompt,), params=params or SamplingParams(), echo=True)
+    return asyncio.run(model.encoder.encode(call))[0].text
+
+
+def test_a_text_gets_what_the_post_processor_adds(
+    make_model: MakeModel, tokenizer: Tokenizer
+) -> None:
+    assert ids_of(make_model, "hi") == [tokenizer.bos_id, *tokenizer.encode("hi", special=False)]
+
+
+def test_a_text_that_begins_with_bos_gets_no_second_one(
+    make_model: MakeModel, tokenizer: Tokenizer
+) -> None:
+    assert ids_of(make_model, "<s>hi") == ids_of(make_model, "hi")
+    # only what the post-processor would repeat is dropped; what the text repeats itself stays
+    assert (
+        ids_of(make_model, "<s><s>hi")[:3] == [tokenizer.bos_id] * 2 + ids_of(make_model, "h")[1:]
+    )
+
+
+def test_a_chat_has_the_specials_that_its_template_writes_and_no_more(
+    make_model: MakeModel, tokenizer: Tokenizer
+) -> None:
+    ids = ids_of(make_model, Chat(messages=USER))
+    text = "<s><|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+    assert ids == tokenizer.encode(text, special=False)
+    assert ids.count(tokenizer.bos_id) == 1
+
+
+def test_token_ids_are_used_as_they_are(make_model: MakeModel) -> None:
+    assert ids_of(make_model, (5, 0, VOCAB - 1)) == [5, 0, VOCAB - 1]
+
+
+@pytest.mark.parametrize("wrong", [-1, VOCAB, 10**12])
+def test_a_token_id_outside_the_vocabulary_is_refused(make_model: MakeModel, wrong: int) -> None:
+    with pytest.raises(InvalidRequest, match=f"{wrong}.*{VOCAB - 1}") as caught:
+        ids_of(make_model, (1, wrong))
+    assert caught.value.param == "prompt"
+
+
+def test_an_empty_prompt_is_refused(make_model: MakeModel) -> None:
+    with pytest.raises(InvalidRequest, match="empty") as caught:
+        ids_of(make_model, ())
+    assert caught.value.param == "prompt"
+
+
+def test_lone_surrogates_are_refused_wherever_they_stand(make_model: MakeModel) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        ids_of(make_model, "a\ud83d")
+    assert caught.value.param == "prompt"
+    with pytest.raises(InvalidRequest) as caught:
+        ids_of(make_model, Chat(messages=[{"role": "user", "content": "\ude00"}]))
+    assert caught.value.param == "messages"
+
+
+def test_a_chat_with_a_model_without_template_names_the_way_out(make_model: MakeModel) -> None:
+    model = make_model(EngineDouble(), chat=False)
+    with pytest.raises(NoTemplate, match="--chat-template"):
+        asyncio.run(model.start(Call(prompts=(Chat(messages=USER),))))
+
+
+def test_echo_gives_the_text_of_token_ids_too(make_model: MakeModel, tokenizer: Tokenizer) -> None:
+    assert text_of(make_model, "hi") == "hi"
+    assert text_of(make_model, tuple(tokenizer.encode("hi", special=True))) == "<s>hi"
+
+
+@pytest.mark.parametrize(
+    ("wish", "thinks"),
+    [
+        ({}, False),
+        ({"enable_thinking": True}, True),
+        ({"reasoning_effort": "low"}, True),
+        ({"reasoning_effort": "minimal"}, False),
+        ({"reasoning_effort": "none"}, False),
+        ({"reasoning_effort": "high", "enable_thinking": False}, False),
+        ({"chat_template_kwargs": {"enable_thinking": True}}, True),
+        ({"reasoning_effort": ""}, False),
+    ],
+)
+def test_thinking_is_off_unless_asked(
+    make_model: MakeModel, wish: dict[str, Any], thinks: bool
+) -> None:
+    text = text_of(make_model, Chat(messages=USER), SamplingParams(**wish))
+    assert text.endswith("<think>") == thinks
+
+
+def test_template_options_cannot_replace_the_conversation(make_model: MakeModel) -> None:
+    params = SamplingParams(chat_template_kwargs={"messages": []})
+    with pytest.raises(InvalidRequest) as caught:
+        ids_of(make_model, Chat(messages=USER), params)
+    assert caught.value.param == "chat_template_kwargs"
+
+
+def test_long_prompts_are_turned_in_another_thread(
+    make_model: MakeModel, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    encode = tokenizer.encode
+
+    def watched(text: str, *, special: bool = True) -> list[int]:
+        threads.append(threading.get_ident())
+        return encode(text, special=special)
+
+    monkeypatch.setattr(tokenizer, "encode", watched)
+    long = "x" * (INLINE_CHARS + 1)
+    for prompt in ("x", long, Chat(messages=[{"role": "user", "content": long}])):
+        ids_of(make_model, prompt)
+    here = threading.get_ident()
+    assert [thread == here for thread in threads] == [True, False, False]
+
+
+def test_bad_words_are_banned_at_the_start_and_after_a_space(
+    make_model: MakeModel, tokenizer: Tokenizer
+) -> None:
+    model = make_model(EngineDouble())
+    words = model.encoder.words(["cat", "", "cat"])
+    forms = [tokenizer.encode(form, special=False) for form in ("cat", " cat")]
+    assert words == tuple(map(tuple, forms))
