@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     | {"http", "protocol", "pipeline", "front", "worker", "llm"}
     | {"backends", "_native"},
     "__main__": frozenset({"cli"}),
-    "__init__": LEAVES | {"llm", "family"},
+    "__init__": LEAVES | {"llm", "family", "pipeline"},  # the public names
 }
 
 FILE_LINES = 400
@@ -90,6 +90,16 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
                     yield alias.name if alias.name != "__version__" else "__init__", node.lineno
 
 
+def without_types(tree: ast.Module) -> ast.Module:
+    """The module as it runs: no `if TYPE_CHECKING` blocks."""
+    tree.body = [
+        node
+        for node in tree.body
+        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+    ]
+    return tree
+
+
 def is_allowed(source: str, target: str) -> bool:
     part = source.split(".")[0]
     if target.split(".")[0] == part or target == "__init__":
@@ -130,7 +140,7 @@ def test_the_front_never_reaches_an_engine() -> None:
     known = {name for name, _ in modules()}
     for name, path in modules():
         reached = set()
-        for target, _ in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        for target, _ in imports(without_types(ast.parse(path.read_text(encoding="utf-8")))):
             steps = target.split(".")
             reached |= {".".join(steps[: i + 1]) for i in range(len(steps))} & known
         graph[name] = reached
