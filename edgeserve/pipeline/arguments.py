@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from edgeserve.config import EngineOptions
-from edgeserve.errors import UnsupportedFeature
+from edgeserve.config import EngineOptions, ServeOptions
+from edgeserve.errors import BadConfig, UnsupportedFeature
 
 _SPECULATION = "speculative decoding is not supported yet"
 _MEDIA = "image and audio input are not supported yet"
@@ -29,6 +29,13 @@ REFUSED: Mapping[str, str] = {
     "ple_config": "weights are packed into the bundle; nothing is paged in per layer",
 }
 NO_OP = frozenset(["enable_in_flight_batching"])  # always on; max_batch_size=1 takes turns
+REFUSED_BY_SERVE: Mapping[str, str] = {
+    "reasoning_parser": "reasoning is not separated from the text yet",
+    "tool_call_parser": "tool calls are not supported yet",
+    "allowed_local_media_path": _MEDIA,
+}
+NO_OP_OF_SERVE = frozenset(["enable_auto_tool_choice"])  # nothing has to be switched on
+NOTHING = (None, "", "auto", "none")  # values with which a refused name asks for nothing
 COUNTS = frozenset(
     ["max_model_len", "max_input_len", "max_kv_cache_capacity", "max_batch_size", "kv_pool_pages"]
     + ["kv_pool_bytes", "prefill_chunk", "step_tokens", "threads"]
@@ -64,6 +71,36 @@ def engine_options(model: str, given: Mapping[str, Any]) -> EngineOptions:
             continue
         settings.update(_setting(name, value))
     return EngineOptions(**settings)
+
+
+def serve_options(engine: EngineOptions, given: Mapping[str, Any]) -> ServeOptions:
+    """Options of `LLM.serve` from its keyword arguments. Raises as `engine_options` does."""
+    settings: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in REFUSED_BY_SERVE and value not in NOTHING:
+            raise UnsupportedFeature(f"{name}: {REFUSED_BY_SERVE[name]}", param=name)
+        if name in REFUSED_BY_SERVE or name in NO_OP_OF_SERVE or value is None:
+            continue
+        if name == "served_model_name":
+            settings["model_name"] = value or None
+        elif name == "api_key":
+            settings["api_keys"] = (value,) if value else ()
+        elif name == "max_queued_requests":
+            engine = msgspec.structs.replace(engine, max_queued_requests=value)
+        elif name == "queue_timeout":
+            engine = msgspec.structs.replace(engine, queue_timeout_s=value)
+        elif name in ServeOptions.__struct_fields__ and name != "engine":
+            settings[name] = value
+        else:
+            raise TypeError(f"serve() has no argument '{name}'")
+    options = ServeOptions(engine=engine, **settings)
+    is_local = options.host in ("localhost", "::1") or options.host.startswith("127.")
+    if not (is_local or options.api_keys or options.allow_unauthenticated):
+        raise BadConfig(
+            f"host {options.host} lets other machines in; give an api_key, or allow it with "
+            "allow_unauthenticated=True"
+        )
+    return options
 
 
 def _setting(name: str, value: Any) -> Mapping[str, Any]:

@@ -27,8 +27,20 @@ class LoopThread:
             future.cancel()
             raise
 
+    def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work`, then end loop and thread. In the thread itself (where the last reference to
+        something may fall) it only arranges for that."""
+        if threading.current_thread() is self._thread:
+            task = self.loop.create_task(work)
+            task.add_done_callback(lambda _: self.loop.stop())
+            return
+        try:
+            self.run(work)
+        finally:
+            self.stop()
+
     def stop(self) -> None:
-        """End the loop and its thread. Harmless when repeated; not from the thread itself."""
+        """End the loop and its thread, from another thread. Harmless when repeated."""
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join()

@@ -32,11 +32,13 @@ class Relay:
         call: Call,
         loop: asyncio.AbstractEventLoop,
         on_metrics: OnMetrics | None = None,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self._model = model
         self._call = call
         self._loop = loop
         self._on_metrics = on_metrics
+        self._on_stop = on_stop  # on the loop, once the request has left the engine
         self._deltas: queue.SimpleQueue[StreamDelta | None] = queue.SimpleQueue()  # None: the end
         self._watch = Stopwatch()
         self._metrics: GenerationMetrics | None = None
@@ -104,6 +106,7 @@ class Relay:
             self._metrics = self._watch.metrics(self._answer)
         self._deltas.put(None)
         self._stopped.set()
+        self._on_stop()
 
     def _tell(self) -> None:
         if self._on_metrics is None or not self._told.acquire(blocking=False):
