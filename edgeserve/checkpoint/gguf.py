@@ -7,7 +7,7 @@ k projections of some architectures; a block never spans rows, so undoing it is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgeserve.checkpoint import gguf_config
-from edgeserve.checkpoint.digest import digest_files
+from edgeserve.checkpoint.digest import digest_file, digest_files
 from edgeserve.checkpoint.formats import ggml
 from edgeserve.checkpoint.gguf_file import GgufFile, GgufTensor
 from edgeserve.checkpoint.view import StoredTensor
@@ -30,24 +30,57 @@ _PARTS_LIMIT = 1000
 
 
 class GgufCheckpoint:
-    """`Checkpoint` over one GGUF file, or over the parts of a split one."""
+    """`Checkpoint` over one GGUF file, or over the parts of a split one. The file is opened when
+    something beside its digest is first needed: a cached bundle never needs it."""
 
-    def __init__(self, files: list[GgufFile], mapping: GgufMapping, identity: str) -> None:
-        first = files[0]
+    def __init__(
+        self,
+        path: Path,
+        mapping: GgufMapping,
+        identity: str,
+        digest_one: Callable[[Path], str] = digest_file,
+    ) -> None:
+        self.path = path
         self.identity = identity
-        self.path = first.path
-        self._files = files
-        self._metadata = first.metadata
-        stored = {t.name: (file, t) for file in files for t in file.tensors.values()}
-        self._tensors = _rename(stored, mapping)
-        rope = {n: _rope(stored[f"{n}.weight"]) for n in _ROPE if f"{n}.weight" in stored}
-        config = gguf_config.model_config(self._metadata, mapping, rope)
-        _complete(config, self._tensors)
-        self.config: Mapping[str, Any] = config
         self.model_type = mapping.model_type
-        self.generation_config: Mapping[str, Any] = gguf_config.generation_config(self._metadata)
-        self.tokenizer_config: Mapping[str, Any] = gguf_config.tokenizer_config(self._metadata)
-        self._heads = _permuted_heads(mapping, config, self._tensors)
+        self._mapping = mapping
+        self._digest_one = digest_one
+
+    @cached_property
+    def _files(self) -> list[GgufFile]:
+        return [GgufFile(path) for path in self.files()]
+
+    @cached_property
+    def _stored(self) -> Mapping[str, tuple[GgufFile, GgufTensor]]:
+        return {t.name: (file, t) for file in self._files for t in file.tensors.values()}
+
+    @cached_property
+    def _tensors(self) -> Mapping[str, tuple[GgufFile, GgufTensor]]:
+        return _rename(self._stored, self._mapping)
+
+    @property
+    def _metadata(self) -> Mapping[str, Any]:
+        return self._files[0].metadata
+
+    @cached_property
+    def config(self) -> Mapping[str, Any]:
+        rope = {n: self._stored[f"{n}.weight"] for n in _ROPE if f"{n}.weight" in self._stored}
+        factors = {name: _values(place).reshape(-1) for name, place in rope.items()}
+        config = gguf_config.model_config(self._metadata, self._mapping, factors)
+        _complete(config, self._tensors)
+        return config
+
+    @cached_property
+    def generation_config(self) -> Mapping[str, Any]:
+        return gguf_config.generation_config(self._metadata)
+
+    @cached_property
+    def tokenizer_config(self) -> Mapping[str, Any]:
+        return gguf_config.tokenizer_config(self._metadata)
+
+    @cached_property
+    def _heads(self) -> Mapping[str, int]:
+        return _permuted_heads(self._mapping, self.config, self._tensors)
 
     def tokenizer_json(self) -> str:
         from edgeserve.text.gguf_tokenizer import convert
@@ -74,16 +107,14 @@ class GgufCheckpoint:
         return self._in_order(name, file.stored(tensor))
 
     def dequantise(self, name: str) -> np.ndarray:
-        file, tensor = self._find(name)
-        values = ggml.dequantise(file.stored(tensor), tensor.type, tensor.shape)
-        return self._in_order(name, values)
+        return self._in_order(name, _values(self._find(name)))
 
     def digest(self) -> str:
-        return digest_files([(file.path.name, file.path) for file in self._files])
+        return digest_files([(path.name, path) for path in self.files()], self._digest_one)
 
     def files(self) -> list[Path]:
-        """What `digest` reads."""
-        return [file.path for file in self._files]
+        """What `digest` reads: the file, or all parts of a split one."""
+        return split_files(self.path)
 
     def _find(self, name: str) -> tuple[GgufFile, GgufTensor]:
         if name not in self._tensors:
@@ -95,28 +126,18 @@ class GgufCheckpoint:
         return rows if heads is None else rows[unpermuted(len(rows), heads)]
 
 
-def open_gguf(path: Path) -> list[GgufFile]:
-    """The file, or all parts of a split file whose first part is `path`."""
-    first = GgufFile(path)
-    count = first.metadata.get("split.count", 1)
-    if not isinstance(count, int) or count <= 1:
-        return [first]
+def split_files(path: Path) -> list[Path]:
+    """All parts of a file named NAME-00001-of-0000N.gguf, or the file alone."""
     match = _PART.match(path.name)
-    if match is None or int(match[2]) != 1 or int(match[3]) != count or count > _PARTS_LIMIT:
+    if match is None:
+        return [path]
+    count = min(int(match[3]), _PARTS_LIMIT)
+    if int(match[2]) != 1:
         raise CheckpointError(
-            f"{path.name} is one of {count} parts; name the first part, "
-            f"NAME-00001-of-{count:05}.gguf, with the others beside it"
+            f"{path.name} is one of {count} parts; name the first, {match[1]}-00001-of-{count:05}"
+            ".gguf, with the others beside it"
         )
-    others = (path.with_name(f"{match[1]}-{i:05}-of-{count:05}.gguf") for i in range(2, count + 1))
-    return [first, *(GgufFile(part) for part in others)]
-
-
-def architecture(file: GgufFile) -> str:
-    """`general.architecture`, which names the family."""
-    found = file.metadata.get("general.architecture")
-    if not isinstance(found, str) or not found:
-        raise CheckpointError(f"{file.path.name} does not say its general.architecture")
-    return found
+    return [path.with_name(f"{match[1]}-{i:05}-of-{count:05}.gguf") for i in range(1, count + 1)]
 
 
 def unpermuted(rows: int, heads: int) -> np.ndarray:
@@ -144,14 +165,12 @@ def _rename(
     return renamed
 
 
-def _rope(place: tuple[GgufFile, GgufTensor]) -> np.ndarray:
+def _values(place: tuple[GgufFile, GgufTensor]) -> np.ndarray:
     file, tensor = place
-    return ggml.dequantise(file.stored(tensor), tensor.type, tensor.shape).reshape(-1)
+    return ggml.dequantise(file.stored(tensor), tensor.type, tensor.shape)
 
 
-def _complete(
-    config: dict[str, Any], tensors: Mapping[str, tuple[GgufFile, GgufTensor]]
-) -> None:
+def _complete(config: dict[str, Any], tensors: Mapping[str, tuple[GgufFile, GgufTensor]]) -> None:
     """What a config says and a GGUF shows by its tensors."""
     embeddings = tensors.get("model.embed_tokens.weight")
     if embeddings is not None:

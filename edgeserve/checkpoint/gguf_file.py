@@ -73,6 +73,18 @@ class GgufFile:
         return raw.reshape(-1, tensor.shape[-1] // values * size)
 
 
+def read_architecture(path: Path) -> str:
+    """`general.architecture`, which names the family; reads no further than it must."""
+    reader = _Reader(memoryview(_map_file(path)), path.name)
+    _, count = _read_counts(reader)
+    for _ in range(count):
+        key = reader.string("a metadata key")
+        value = reader.value(reader.u32(key[:80]), f"metadata '{key[:80]}'")
+        if key == "general.architecture" and isinstance(value, str):
+            return value
+    raise reader.fail("it does not say its general.architecture")
+
+
 def _map_file(path: Path) -> mmap.mmap:
     try:
         with path.open("rb") as file:

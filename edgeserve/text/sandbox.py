@@ -33,10 +33,50 @@ _INT_BITS = 4096
 _TICKS = 64  # ticks between looks at the clock
 
 _STR_METHODS = frozenset(
-    "capitalize casefold center count endswith find format index isalnum isalpha "
-    "isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper "
-    "join ljust lower lstrip partition removeprefix removesuffix replace rfind rindex rjust "
-    "rpartition rsplit rstrip split splitlines startswith strip swapcase title upper zfill".split()
+    [
+        "capitalize",
+        "casefold",
+        "center",
+        "count",
+        "endswith",
+        "find",
+        "format",
+        "index",
+        "isalnum",
+        "isalpha",
+        "isascii",
+        "isdecimal",
+        "isdigit",
+        "isidentifier",
+        "islower",
+        "isnumeric",
+        "isprintable",
+        "isspace",
+        "istitle",
+        "isupper",
+        "join",
+        "ljust",
+        "lower",
+        "lstrip",
+        "partition",
+        "removeprefix",
+        "removesuffix",
+        "replace",
+        "rfind",
+        "rindex",
+        "rjust",
+        "rpartition",
+        "rsplit",
+        "rstrip",
+        "split",
+        "splitlines",
+        "startswith",
+        "strip",
+        "swapcase",
+        "title",
+        "upper",
+        "zfill",
+    ]
 )
 _METHODS: dict[type, frozenset[str]] = {
     str: _STR_METHODS,
@@ -332,19 +372,31 @@ _Check = Callable[[Budget, Sequence[Any]], None]
 # Filters that write their input out whole, or more than that.
 _FILTER_CHECKS: dict[str, _Check] = {
     **dict.fromkeys(
-        "string tojson urlencode escape e forceescape title list safe upper lower".split(),
+        [
+            "string",
+            "tojson",
+            "urlencode",
+            "escape",
+            "e",
+            "forceescape",
+            "title",
+            "list",
+            "safe",
+            "upper",
+            "lower",
+        ],
         _check_written,
     ),
-    **dict.fromkeys("center indent batch slice".split(), _check_width),
+    **dict.fromkeys(["center", "indent", "batch", "slice"], _check_width),
     "replace": _check_replace,
     "format": _check_format,
     "round": _check_digits,
 }
 _METHOD_CHECKS: dict[str, _Check] = {
-    **dict.fromkeys("center ljust rjust zfill".split(), _check_width),
+    **dict.fromkeys(["center", "ljust", "rjust", "zfill"], _check_width),
     "replace": _check_replace,
     "format": _check_format,
-    **dict.fromkeys("split rsplit splitlines".split(), _check_pieces),
+    **dict.fromkeys(["split", "rsplit", "splitlines"], _check_pieces),
 }
 
 

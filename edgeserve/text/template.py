@@ -116,7 +116,9 @@ class _Compiled:
         try:
             return render(self._template, variables)
         except Raised as error:
-            raise InvalidRequest(f"the chat template refuses this: {error.message}", param="messages")
+            raise InvalidRequest(
+                f"the chat template refuses this: {error.message}", param="messages"
+            )
         except TooMuch as error:
             raise InvalidRequest(
                 f"the chat template was stopped: {error}; shorten the conversation",

@@ -22,7 +22,7 @@ class Namespace(jinja2.utils.Namespace):
     """`namespace()`: the only object a template may change. Never written out with its values,
     so that it cannot make a small text large."""
 
-    def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N805  # `self` may be a key
+    def __init__(*args: Any, **kwargs: Any) -> None:  # `self` may be a key
         self, *given = args
         attributes = dict(*given, **kwargs)
         for name in attributes:

@@ -14,9 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from gguf.constants import GGMLQuantizationType
 
-KEPT = frozenset(
-    {"f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q6_k"}
-)
+KEPT = frozenset({"f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q6_k"})
 PLAIN: dict[str, np.dtype[np.generic]] = {
     "f32": np.dtype("<f4"),
     "f16": np.dtype("<f2"),

