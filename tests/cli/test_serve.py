@@ -1,0 +1,142 @@
+"""`edgeserve serve` as a process, as a newcomer meets it: address, curl, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from edgeserve.checkpoint.resolve import Resolved
+
+READY_S = 120.0
+
+
+class Server:
+    """A running `edgeserve serve`; its stderr so far is `said`."""
+
+    def __init__(self, *argv: str, cache: Path) -> None:
+        self.said: list[str] = []
+        self._ready = threading.Event()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "edgeserve", "serve", "--port", "0", *argv],
+            env=os.environ | {"EDGESERVE_CACHE": str(cache), "EDGESERVE_THREADS": "2"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line.rstrip("\n"))
+            if line.lstrip().startswith("curl "):
+                self._ready.set()
+        self._ready.set()
+
+    def wait_ready(self) -> None:
+        assert self._ready.wait(READY_S), self.said
+        assert self.process.poll() is None, self.said
+
+    @property
+    def url(self) -> str:
+        return next(
+            found[1] for line in self.said if (found := re.search(r" at (http://\S+)", line))
+        )
+
+    @property
+    def curl(self) -> str:
+        return next(line.strip() for line in self.said if line.lstrip().startswith("curl "))
+
+    def stop(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(30)
+        self._reader.join(5)
+        return code
+
+
+@contextmanager
+def serving(*argv: str, cache: Path) -> Iterator[Server]:
+    server = Server(*argv, cache=cache)
+    try:
+        yield server
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
+def run_curl(command: str) -> dict[str, object]:
+    done = subprocess.run(
+        ["bash", "-c", command.replace("curl ", "curl -sS --fail-with-body ", 1)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.mark.works("`edgeserve serve` fetches the default model, serves it, and prints a curl")
+def test_the_printed_curl_works_and_control_c_is_clean(
+    default_model: Resolved, model_cache: Path
+) -> None:
+    del default_model  # fetched
+    with serving(cache=model_cache) as server:
+        server.wait_ready()
+        answer = run_curl(server.curl)
+        assert "Paris" in str(answer["choices"])
+        assert server.stop(signal.SIGINT) == 0
+        assert not [line for line in server.said if "Traceback" in line]
+
+
+@pytest.mark.works("A second start is ready in under two seconds")
+def test_a_second_start_is_quick(default_model: Resolved, model_cache: Path) -> None:
+    del default_model
+    with serving(cache=model_cache) as server:  # packs, when no other test has
+        server.wait_ready()
+        server.stop(signal.SIGTERM)
+    started = time.monotonic()
+    with serving(cache=model_cache) as server:
+        server.wait_ready()
+        assert time.monotonic() - started < 2.0
+        assert server.stop(signal.SIGTERM) == 0
+
+
+def test_a_checkpoint_that_is_not_there_is_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
+    with serving(str(tmp_path / "nothing"), cache=tmp_path) as server:
+        assert server.process.wait(60) == 1
+        server._reader.join(5)
+        last = server.said[-1]
+        assert last.startswith("edgeserve: ")
+        assert "nothing" in last
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        with serving("--port", port, cache=tmp_path) as server:
+            assert server.process.wait(60) == 1
+            server._reader.join(5)
+            assert port in server.said[-1]
+
+
+def test_control_c_while_loading_is_clean(scripted_checkpoint: Path, tmp_path: Path) -> None:
+    with serving(str(scripted_checkpoint), cache=tmp_path) as server:
+        while not server.said and server.process.poll() is None:
+            time.sleep(0.01)  # until it has said anything: its handlers stand by then
+        assert server.stop(signal.SIGINT) == 0
+        assert not [line for line in server.said if "Traceback" in line]
