@@ -51,8 +51,6 @@ class StandardFamily:
     def template(self, checkpoint: Checkpoint) -> ChatTemplate | None:
         from edgeserve.text.template import ChatTemplate
 
-        if checkpoint.chat_template() is None:
-            return None
         return ChatTemplate.from_checkpoint(checkpoint)
 
     def sampler(self, checkpoint: Checkpoint) -> Sampler:

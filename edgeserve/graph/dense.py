@@ -84,7 +84,8 @@ def _relu(x: Array) -> Array:
 
 
 def _relu2(x: Array) -> Array:
-    return _relu(x) * _relu(x)
+    result: Array = np.square(_relu(x))
+    return result
 
 
 def _residual_norm(
