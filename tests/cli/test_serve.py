@@ -46,17 +46,12 @@ class Server:
 
     def wait_ready(self) -> None:
         assert self._ready.wait(READY_S), self.said
-        assert self.process.poll() is None, self.said
-
-    @property
-    def url(self) -> str:
-        return next(
-            found[1] for line in self.said if (found := re.search(r" at (http://\S+)", line))
-        )
+        assert self.curl, self.said
 
     @property
     def curl(self) -> str:
-        return next(line.strip() for line in self.said if line.lstrip().startswith("curl "))
+        lines = [line.strip() for line in self.said if line.lstrip().startswith("curl ")]
+        return lines[-1] if lines else ""
 
     def stop(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
