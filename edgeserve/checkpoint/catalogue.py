@@ -95,7 +95,7 @@ def find_wheels(wheels: tuple[Wheel, ...]) -> Known | None:
     for known in KNOWN:
         if len(known.wheels) == len(wheels) and all(
             pinned.name == wheel.name and wheel.version in (None, pinned.version)
-            for pinned, wheel in zip(known.wheels, wheels)
+            for pinned, wheel in zip(known.wheels, wheels, strict=True)
         ):
             return known
     return None

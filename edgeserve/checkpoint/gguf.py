@@ -144,7 +144,8 @@ def unpermuted(rows: int, heads: int) -> np.ndarray:
     """Row indices that undo llama.cpp's order of rotary pairs: [pair, half] back to [half, pair]
     within each head."""
     half = rows // heads // 2
-    return np.arange(rows).reshape(heads, half, 2).swapaxes(1, 2).reshape(-1)
+    indices: np.ndarray = np.arange(rows).reshape(heads, half, 2).swapaxes(1, 2).reshape(-1)
+    return indices
 
 
 def _rename(

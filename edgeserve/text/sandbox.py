@@ -32,51 +32,16 @@ _PIECES = 1 << 21  # parts of one split
 _INT_BITS = 4096
 _TICKS = 64  # ticks between looks at the clock
 
-_STR_METHODS = frozenset(
-    [
-        "capitalize",
-        "casefold",
-        "center",
-        "count",
-        "endswith",
-        "find",
-        "format",
-        "index",
-        "isalnum",
-        "isalpha",
-        "isascii",
-        "isdecimal",
-        "isdigit",
-        "isidentifier",
-        "islower",
-        "isnumeric",
-        "isprintable",
-        "isspace",
-        "istitle",
-        "isupper",
-        "join",
-        "ljust",
-        "lower",
-        "lstrip",
-        "partition",
-        "removeprefix",
-        "removesuffix",
-        "replace",
-        "rfind",
-        "rindex",
-        "rjust",
-        "rpartition",
-        "rsplit",
-        "rstrip",
-        "split",
-        "splitlines",
-        "startswith",
-        "strip",
-        "swapcase",
-        "title",
-        "upper",
-        "zfill",
-    ]
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_STR_METHODS = _names(
+    "capitalize casefold center count endswith find format index isalnum isalpha isascii "
+    "isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper "
+    "join ljust lower lstrip partition removeprefix removesuffix replace rfind rindex rjust "
+    "rpartition rsplit rstrip split splitlines startswith strip swapcase title upper zfill"
 )
 _METHODS: dict[type, frozenset[str]] = {
     str: _STR_METHODS,
@@ -372,19 +337,7 @@ _Check = Callable[[Budget, Sequence[Any]], None]
 # Filters that write their input out whole, or more than that.
 _FILTER_CHECKS: dict[str, _Check] = {
     **dict.fromkeys(
-        [
-            "string",
-            "tojson",
-            "urlencode",
-            "escape",
-            "e",
-            "forceescape",
-            "title",
-            "list",
-            "safe",
-            "upper",
-            "lower",
-        ],
+        _names("string tojson urlencode escape e forceescape title list safe upper lower"),
         _check_written,
     ),
     **dict.fromkeys(["center", "indent", "batch", "slice"], _check_width),

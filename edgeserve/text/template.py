@@ -118,7 +118,7 @@ class _Compiled:
         except Raised as error:
             raise InvalidRequest(
                 f"the chat template refuses this: {error.message}", param="messages"
-            )
+            ) from None
         except TooMuch as error:
             raise InvalidRequest(
                 f"the chat template was stopped: {error}; shorten the conversation",
@@ -166,9 +166,9 @@ def _part_text(part: Any) -> str:
 def _parsed_call(call: Any) -> Any:
     """OpenAI's clients send arguments as JSON text; templates write objects out themselves."""
     function = call.get("function") if isinstance(call, Mapping) else None
-    arguments = function.get("arguments") if isinstance(function, Mapping) else None
-    if not isinstance(arguments, str):
+    if not isinstance(function, Mapping) or not isinstance(function.get("arguments"), str):
         return call
+    arguments = function["arguments"]
     try:
         parsed = json.loads(arguments) if arguments.strip() else {}
     except (ValueError, RecursionError):

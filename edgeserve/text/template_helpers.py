@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 import jinja2
+from jinja2.exceptions import SecurityError
 
 _FORMAT = re.compile(r"%[-_0^#]?[a-zA-Z%]|[^%]")
 _SEPARATOR_LIMIT = 16
@@ -82,7 +83,7 @@ def make_dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
 
 def _check_name(name: Any) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise jinja2.sandbox.SecurityError("a namespace has no names that start with '_'")
+        raise SecurityError("a namespace has no names that start with '_'")
 
 
 GLOBALS = {

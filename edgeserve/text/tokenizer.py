@@ -80,7 +80,7 @@ class Tokenizer:
         the list as long as the model's logits."""
         pieces = [b""] * max(self.size, rows or 0)
         vocab = self._tokenizer.get_vocab(with_added_tokens=False)
-        for i, piece in zip(vocab.values(), piece_bytes(vocab, self._decoder)):
+        for i, piece in zip(vocab.values(), piece_bytes(vocab, self._decoder), strict=True):
             pieces[i] = piece
         for i, content in self._added.items():
             pieces[i] = content.encode()
