@@ -67,13 +67,14 @@ class LineFormatter(logging.Formatter):
         stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', moment)}.{int(record.msecs):03d}Z"
         part = record.name.removeprefix("edgeserve.")
         head = f"time={stamp} level={record.levelname.lower()} part={part}"
-        if record.name.startswith("edgeserve."):
-            return f"{head} {record.getMessage()}"
+        message = record.getMessage().strip()
+        if message.startswith("event="):
+            return f"{head} {message}"
         error = record.exc_info[1] if record.exc_info else None
-        fields: dict[str, Value] = {"message": record.getMessage().strip()}
+        fields: dict[str, Value] = {"text": message}
         if error is not None:
             fields |= {"error": type(error).__name__, "at": _where(error)}
-        return f"{head} {_line('foreign', fields)}"
+        return f"{head} {_line('note', fields)}"
 
 
 def _line(event: str, fields: dict[str, Value]) -> str:

@@ -19,7 +19,8 @@ LOG = Log("http")
 class Access:
     """Middleware. The end is told by the hang-up wrapper, so it comes whatever happened."""
 
-    def __init__(self, metrics: Metrics, drain: Drain) -> None:
+    def __init__(self, metrics: Metrics, drain: Drain, *, every: bool) -> None:
+        self._every = every  # also what went well is worth a line at level info
         self._metrics = metrics
         self._drain = drain
 
@@ -52,7 +53,8 @@ class Access:
             }
             if status == 200 and record.code is None:
                 self._metrics.answered(usage)
-        LOG.info(
+        write = LOG.info if self._every or status >= 500 else LOG.debug
+        write(
             "request",
             id=record.request_id,
             method=record.method,

@@ -39,7 +39,7 @@ def create_app(front: Front, options: ServeOptions) -> Hangup:
 def _routes(serving: Serving, options: ServeOptions) -> App[Request, Response]:
     middleware: list[Any] = [
         RequestId(),
-        Access(serving.metrics, serving.drain),
+        Access(serving.metrics, serving.drain, every=options.access_log),
         KeyCheck(options.api_keys, protect_metrics=options.protect_metrics),
         Gate(serving.front, serving.drain),
     ]

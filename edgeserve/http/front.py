@@ -10,7 +10,7 @@ import msgspec
 from edgeserve.pipeline.model import ServedModel
 from edgeserve.stats import EngineStats
 
-State = Literal["loading", "ready", "failed"]
+State = Literal["loading", "ready", "restarting", "failed"]
 
 
 class ReplicaCount(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Front(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why the state is `failed`, in a sentence; else empty."""
+        """Why the state is `restarting` or `failed`, in a sentence; else empty."""
         ...
 
     @property
@@ -41,6 +41,11 @@ class Front(Protocol):
 
     @property
     def replicas(self) -> ReplicaCount: ...
+
+    @property
+    def queued(self) -> int:
+        """Requests that wait for a seat."""
+        ...
 
     def stats(self) -> Sequence[EngineStats]:
         """The newest counters of each replica that is up."""

@@ -13,6 +13,13 @@ from edgeserve.http.serving import Serving
 from edgeserve.model_info import ModelInfo
 from edgeserve.stats import SchedulingStats
 
+STATUS = {
+    "loading": "loading",
+    "ready": "healthy",
+    "restarting": "unavailable",
+    "failed": "unavailable",
+}
+
 
 class Live:
     """200 as long as this process answers."""
@@ -86,7 +93,7 @@ def answer(resp: Response, code: int, body: dict[str, Any]) -> None:
 def status(serving: Serving) -> str:
     if serving.drain.draining:
         return "draining"
-    return {"ready": "healthy", "loading": "loading", "failed": "unavailable"}[serving.front.state]
+    return STATUS[serving.front.state]
 
 
 def why_not(serving: Serving) -> str | None:
@@ -100,7 +107,7 @@ def why_not(serving: Serving) -> str | None:
 def load(serving: Serving) -> dict[str, int]:
     return {
         "active_requests": len(serving.drain.answers),
-        "queued_requests": scheduling(serving).queued,
+        "queued_requests": serving.front.queued,
     }
 
 

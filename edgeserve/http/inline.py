@@ -7,18 +7,52 @@ waits, and turns Ctrl-C into a drain.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import Protocol, cast
 
-from edgeserve.config import ServeOptions
+from edgeserve.config import EngineOptions, ServeOptions
+from edgeserve.front.admission import Admission
+from edgeserve.front.replica import Replica
+from edgeserve.front.router import Router
+from edgeserve.front.status import State as Life
+from edgeserve.front.status import Status
 from edgeserve.http.app import Application
 from edgeserve.http.front import ReplicaCount, State
 from edgeserve.http.server import HttpServer, bind
 from edgeserve.pipeline.model import ModelOptions, ServedModel
 from edgeserve.stats import EngineStats
+from edgeserve.ticket import Generator
 
 
-class HasStats(Protocol):
+class Engine(Generator, Protocol):
+    """The replica inside an `LLM`."""
+
     def stats(self) -> EngineStats: ...
+
+    def __len__(self) -> int: ...
+
+
+class Seats:
+    """The engine as the router's only replica."""
+
+    status = Status(Life.READY)
+
+    def __init__(self, engine: Engine) -> None:
+        self.submit = engine.submit
+        self._engine = engine
+
+    def __len__(self) -> int:
+        return len(self._engine)
+
+
+class Entrance:
+    """Queue and time limits of the server before an engine that `LLM` uses without them. The ids
+    are the engine's, which both share."""
+
+    def __init__(self, engine: Engine, seats: int, options: EngineOptions) -> None:
+        admission = Admission(options.max_queued_requests, seats=seats)
+        router = Router([cast(Replica, Seats(engine))], admission, options)
+        self.next_id = engine.next_id
+        self.submit = router.submit
 
 
 class InlineFront:
@@ -28,7 +62,7 @@ class InlineFront:
     reason = ""
     replicas = ReplicaCount(1, 1)
 
-    def __init__(self, model: ServedModel, replica: HasStats) -> None:
+    def __init__(self, model: ServedModel, replica: Engine) -> None:
         self.model = model
         self.name = model.name
         self._replica = replica
@@ -47,7 +81,7 @@ class InlineServer:
     def __init__(
         self,
         model: ServedModel,
-        replica: HasStats,
+        replica: Engine,
         options: ServeOptions,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -57,7 +91,9 @@ class InlineServer:
             default_max_tokens=options.default_max_tokens,
             enable_thinking=options.enable_thinking == "on",
         )
-        application = Application(InlineFront(model.with_options(wishes), replica), options)
+        entrance = Entrance(replica, model.info.limits.seats, options.engine)
+        front = InlineFront(model.with_options(wishes, entrance), replica)
+        application = Application(front, options)
         sock = bind(options.host, options.port)
         self._loop = loop
         self._server = HttpServer(application, sock, drain_timeout_s=options.drain_timeout_s)

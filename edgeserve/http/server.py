@@ -121,9 +121,9 @@ class HttpServer:
         idle.cancel()
         if not drained and self._drain.active:
             LOG.warning("drain_cut", active=self._drain.active)
-            self._drain.cancel_answers()
         if on_drained is not None:
             await on_drained()
+        self._drain.cancel_answers()
         await self._drain.idle(LAST_WORDS_S)
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from edgeserve.config import EngineOptions, ServeOptions
-from edgeserve.errors import Busy, EdgeserveError, EngineUnavailable
+from edgeserve.errors import Busy, Cancelled, EdgeserveError, EngineUnavailable
 from edgeserve.generation import (
     Admitted,
     Failed,
@@ -130,7 +130,7 @@ class Replay:
         task = self._tasks.pop(request_id, None)
         if task is not None:
             task.cancel()
-        self._desk.deliver(Finished(request_id, Usage(0, 0, 0)))
+        self._desk.deliver(Failed(request_id, Cancelled().info()))
 
     async def _run(self, request: GenerationRequest, wish: Mapping[str, Any]) -> None:
         await asyncio.sleep(wish.get("queue_s", 0))
@@ -139,7 +139,7 @@ class Replay:
             told = tuple(logprob(token, request.prompt_logprobs) for token in request.prompt[1:])
             self._desk.deliver(PromptLogprobs(request.id, told))
         tokens = 0
-        for number, text in enumerate(wish["say"]):
+        for number, text in enumerate(wish["say"] * wish.get("times", 1)):
             await asyncio.sleep(wish.get("delay_s", 0))
             if number == wish.get("fail_at"):
                 error = EngineUnavailable("the worker died")
@@ -215,6 +215,10 @@ class StandIn:
         )
         self.replicas = ReplicaCount(1, 1)
 
+    @property
+    def queued(self) -> int:
+        return self.replay.waiting
+
     def stats(self) -> list[EngineStats]:
         return [EngineStats()]
 
@@ -247,9 +251,7 @@ class Running:
     async def _run(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.application = Application(self.front, self._options)
-        self.server = HttpServer(
-            self.application, self.sock, drain_timeout_s=self._drain_timeout_s
-        )
+        self.server = HttpServer(self.application, self.sock, drain_timeout_s=self._drain_timeout_s)
         self.loop.call_soon(self._started.set)
         await self.server.run(signals=False)
 

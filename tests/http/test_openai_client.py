@@ -67,7 +67,7 @@ def test_chat_with_several_choices(client: openai.OpenAI) -> None:
 
 
 def test_chat_logprobs_are_the_same_streamed_and_whole(client: openai.OpenAI) -> None:
-    body = dict(model=NAME, messages=messages(say("né")), logprobs=True, top_logprobs=3)
+    body = {"model": NAME, "messages": messages(say("né")), "logprobs": True, "top_logprobs": 3}
     whole = client.chat.completions.create(**body).choices[0].logprobs.content
     chunks = client.chat.completions.create(**body, stream=True)
     told = [c.choices[0].logprobs.content for c in chunks if c.choices[0].logprobs]
@@ -79,9 +79,7 @@ def test_chat_logprobs_are_the_same_streamed_and_whole(client: openai.OpenAI) ->
 
 
 def test_chat_logprobs_without_top(client: openai.OpenAI) -> None:
-    answer = client.chat.completions.create(
-        model=NAME, messages=messages(say("ab")), logprobs=True
-    )
+    answer = client.chat.completions.create(model=NAME, messages=messages(say("ab")), logprobs=True)
     content = answer.choices[0].logprobs.content
     assert [(entry.token, entry.top_logprobs) for entry in content] == [("a", []), ("b", [])]
 
@@ -119,7 +117,13 @@ def test_completion_of_several_prompts(client: openai.OpenAI) -> None:
 
 
 def test_completion_echo_scores_the_prompt(client: openai.OpenAI) -> None:
-    body = dict(model=NAME, prompt=[[97, 98], [99, 100, 101]], echo=True, logprobs=1, max_tokens=1)
+    body = {
+        "model": NAME,
+        "prompt": [[97, 98], [99, 100, 101]],
+        "echo": True,
+        "logprobs": 1,
+        "max_tokens": 1,
+    }
     answer = client.completions.create(**body)
     for choice, text in zip(answer.choices, ["aba", "cdec"], strict=True):
         logprobs = choice.logprobs
