@@ -1,4 +1,4 @@
-"""A runtime without weights, for tests of engine, worker and front: logits are a hash of the tokens.
+"""A runtime without weights, for tests of engine, worker and front: logits hash the tokens.
 
 The network reads its tokens back from the pages, so a wrong page table gives other tokens. Token
 i < 256 is the byte i; 256 ends a sequence. Options choose the numbers: `max_model_len`,
@@ -8,15 +8,13 @@ i < 256 is the byte i; 256 ends a sequence. Options choose the numbers: `max_mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from urllib.parse import parse_qsl
-
-import numpy as np
 
 from edgeserve._native.oracle import HashForward
 from edgeserve._native.stream import Vocabulary
 from edgeserve.config import PAGE_TOKENS, EngineOptions
-from edgeserve.engine.runtime import Runtime
+from edgeserve.engine.runtime import LogitsHook, Runtime
 from edgeserve.errors import CheckpointError
 from edgeserve.model_info import Limits, ModelInfo
 
@@ -27,7 +25,8 @@ VOCAB, EOS = 260, 256
 def load(
     options: EngineOptions,
     progress: Callable[[str, int, int], None] | None = None,
-    identity: str | None = None,
+    identity: str = "hash",
+    name: str = "hash",
 ) -> Runtime:
     query = dict(parse_qsl(options.checkpoint.partition("?")[2]))
     if progress is not None:
@@ -38,7 +37,7 @@ def load(
         options,
         step_us=int(query.get("step_us", 0)),
         fault_after=int(query.get("fault_after", -1)),
-        identity=identity or "hash",
+        identity=identity,
     )
 
 
@@ -48,7 +47,7 @@ def hash_runtime(
     step_us: int = 0,
     fault_after: int = -1,
     identity: str = "hash",
-    hook: Callable[[Sequence[int], np.ndarray], None] | None = None,
+    hook: LogitsHook | None = None,
 ) -> Runtime:
     options = options or EngineOptions(checkpoint="hash")
     length = options.max_model_len or 512

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from edgeserve._native.stream import PieceTuple, PromptTuple, Ring
+from edgeserve._native.stream import Ring
 from edgeserve.generation import (
     Admitted,
     Event,
@@ -23,6 +24,9 @@ from edgeserve.generation import (
     PromptLogprobs,
     TokenLogprob,
 )
+
+if TYPE_CHECKING:  # shapes that only the stub knows
+    from edgeserve._native.stream import PieceTuple, PromptTuple
 
 # A sequence id is its request's id and its choice; choices are fewer than 2 ** CHOICE_BITS.
 CHOICE_BITS = 16

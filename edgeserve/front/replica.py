@@ -22,7 +22,7 @@ from edgeserve.generation import GenerationRequest
 from edgeserve.model_info import ModelInfo
 from edgeserve.stats import EngineStats
 from edgeserve.ticket import Desk, Ticket
-from edgeserve.worker.wire.message import Cancel, ClearCache, Submit
+from edgeserve.worker.wire.message import PROTOCOL, Cancel, ClearCache, Start, Submit
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +47,13 @@ class Replica:
         self,
         options: EngineOptions,
         identity: str,
+        name: str,
         care: Care = Care(),  # noqa: B008 - immutable
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self.info: ModelInfo | None = None
-        self._options = options
-        self._identity = identity
+        self._name = name
+        self._start = Start(PROTOCOL, options, identity, name)
         self._care = care
         self._on_change = on_change
         self._status = Status(State.LOADING)
@@ -113,7 +114,7 @@ class Replica:
     def _refusal(self) -> EdgeserveError:
         state, reason = self._status.state, self._status.reason
         if state is State.LOADING:
-            return ModelLoading(self._identity)
+            return ModelLoading(self._name)
         if state is State.STOPPED:
             return ShuttingDown()
         return EngineUnavailable(reason, retry_after_s=1 if state is State.RESTARTING else None)
@@ -144,8 +145,7 @@ class Replica:
         """Start a worker, let it serve to its end; returns why it ended."""
         try:
             worker = WorkerProcess(
-                self._options,
-                self._identity,
+                self._start,
                 deliver=self._desk.deliver,
                 progress=self._tell,
                 heartbeat=self._care.heartbeat,

@@ -111,7 +111,9 @@ class Supervisor:
             self._fail(InternalError("the checkpoint could not be found or fetched"))
         else:
             options = msgspec.structs.replace(self._options, checkpoint=str(found.path))
-            replica = Replica(options, found.identity, self._care, self._replica_changed)
+            replica = Replica(
+                options, found.identity, found.name, self._care, self._replica_changed
+            )
             self._replicas.append(replica)
             replica.start()
 

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from edgeserve.config import EngineOptions
 from edgeserve.errors import EdgeserveError, ErrorInfo
 from edgeserve.front.launch import LOADER, launch
 from edgeserve.generation import Event
@@ -52,8 +51,7 @@ class WorkerProcess:
 
     def __init__(
         self,
-        options: EngineOptions,
-        identity: str,
+        start: Start,
         *,
         deliver: Callable[[Event], None],
         progress: Callable[[str, int, int], None],
@@ -68,7 +66,7 @@ class WorkerProcess:
         self._heard = time.monotonic()
         self._reason = ""
         self._fault: ErrorInfo | None = None
-        self._start = Start(PROTOCOL, options, identity)
+        self._start = start
         self._greeted = False
         self._ending: asyncio.Task[None] | None = None
         self.stats = EngineStats()

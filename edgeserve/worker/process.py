@@ -47,7 +47,7 @@ SWITCH_INTERVAL_S = 0.0005
 PROGRESS_S = 0.05  # between two progress messages of one stage
 FLUSH_S = 5.0
 
-Load = Callable[[EngineOptions, Callable[[str, int, int], None]], Runtime]
+Load = Callable[[EngineOptions, Callable[[str, int, int], None], str, str], Runtime]
 
 
 class Worker:
@@ -84,7 +84,7 @@ class Worker:
 
     async def _start(self, start: Start) -> None:
         try:
-            runtime = await asyncio.to_thread(self._load_now, start.options)
+            runtime = await asyncio.to_thread(self._load_now, start)
             self._service = Service(runtime)
         except EdgeserveError as error:
             self._fail(error)
@@ -96,8 +96,8 @@ class Worker:
             self._loop.add_reader(self._service.fileno(), self._deliver)
             self._connection.send(Ready(runtime.info))
 
-    def _load_now(self, options: EngineOptions) -> Runtime:
-        return self._load()(options, self._tell)
+    def _load_now(self, start: Start) -> Runtime:
+        return self._load()(start.options, self._tell, start.identity, start.name)
 
     def _tell(self, stage: str, done: int, total: int) -> None:
         """Progress of loading, from its thread; most of it is not worth a message."""

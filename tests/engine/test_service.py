@@ -378,23 +378,23 @@ def test_submitting_from_many_threads(start) -> None:
 
 
 def test_a_hook_changes_logits_and_its_exception_fails_its_request_alone(start) -> None:
-    def hook(tokens: list[int], logits: np.ndarray) -> None:
+    def hook(tokens: list[int], prompt: int, logits: np.ndarray) -> None:
         if tokens[0] == 1 and len(tokens) > 4:
             raise RuntimeError("a plugin's bug")
         logits[:] = -np.inf
-        logits[65 + len(tokens)] = 0.0
+        logits[65 + len(tokens) - prompt] = 0.0
 
     client = start(hash_runtime(hook=hook))
     good, bad = client.submit((2, 2), max_tokens=5), client.submit((1, 1), max_tokens=5)
     client.end(good, bad)
-    assert client.tokens(good) == (67, 68, 69, 70, 71)
+    assert client.tokens(good) == (65, 66, 67, 68, 69)
     assert client.error(bad).error.status == 500
     assert "family 'hash'" in client.error(bad).error.message
     assert client.usage(client.run((2, 2), max_tokens=2)).completion_tokens == 2
 
 
 def test_a_hook_that_forbids_everything_is_the_requests_own_failure(start) -> None:
-    def hook(tokens: list[int], logits: np.ndarray) -> None:
+    def hook(_: list[int], _prompt: int, logits: np.ndarray) -> None:
         logits[:] = -np.inf
 
     client = start(hash_runtime(hook=hook))

@@ -42,7 +42,7 @@ def make_request(tokens: int = 3) -> GenerationRequest:
 
 MESSAGES: list[Message] = [
     Hello(1, "0.1.0", 42),
-    Start(1, EngineOptions(checkpoint="x", cache_dir=Path("/tmp/c")), "name"),
+    Start(1, EngineOptions(checkpoint="x", cache_dir=Path("/tmp/c")), "org/name", "name"),
     Submit(make_request()),
     Cancel(7),
     Events(

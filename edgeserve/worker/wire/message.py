@@ -25,11 +25,12 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello"):
 
 
 class Start(msgspec.Struct, frozen=True, array_like=True, tag="start"):
-    """The front's first message: what to load; `checkpoint` is resolved already."""
+    """The front's first message: what to load; `checkpoint` is a path of this machine."""
 
     protocol: int
     options: EngineOptions
-    identity: str
+    identity: str  # of the checkpoint
+    name: str  # the default served name
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True, tag="progress"):
