@@ -50,9 +50,8 @@ def native() -> Iterator[Finding]:
     from edgeserve._native.kernels import isas
 
     best, *others = isas()
-    yield Finding(
-        "ok", "native", f"uses {best}; can also use {', '.join(others) or 'nothing else'}"
-    )
+    rest = f"; can also use {', '.join(others)}" if others else ""
+    yield Finding("ok", "native", f"uses {best}{rest}")
 
 
 def memory() -> Iterator[Finding]:

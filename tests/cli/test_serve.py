@@ -3,71 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
+import socket
 import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from edgeserve.checkpoint.resolve import Resolved
-
-READY_S = 120.0
-
-
-class Server:
-    """A running `edgeserve serve`; its stderr so far is `said`."""
-
-    def __init__(self, *argv: str, cache: Path) -> None:
-        self.said: list[str] = []
-        self._ready = threading.Event()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "edgeserve", "serve", "--port", "0", *argv],
-            env=os.environ | {"EDGESERVE_CACHE": str(cache), "EDGESERVE_THREADS": "2"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.said.append(line.rstrip("\n"))
-            if line.lstrip().startswith("curl "):
-                self._ready.set()
-        self._ready.set()
-
-    def wait_ready(self) -> None:
-        assert self._ready.wait(READY_S), self.said
-        assert self.curl, self.said
-
-    @property
-    def curl(self) -> str:
-        lines = [line.strip() for line in self.said if line.lstrip().startswith("curl ")]
-        return lines[-1] if lines else ""
-
-    def stop(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        code = self.process.wait(30)
-        self._reader.join(5)
-        return code
-
-
-@contextmanager
-def serving(*argv: str, cache: Path) -> Iterator[Server]:
-    server = Server(*argv, cache=cache)
-    try:
-        yield server
-    finally:
-        server.process.kill()
-        server.process.wait()
+from tests.serving import serving
 
 
 def run_curl(command: str) -> dict[str, object]:
@@ -110,22 +55,20 @@ def test_a_second_start_is_quick(default_model: Resolved, model_cache: Path) -> 
 def test_a_checkpoint_that_is_not_there_is_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
     with serving(str(tmp_path / "nothing"), cache=tmp_path) as server:
         assert server.process.wait(60) == 1
-        server._reader.join(5)
+        server.wait_said()
         last = server.said[-1]
         assert last.startswith("edgeserve: ")
         assert "nothing" in last
 
 
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
-    import socket
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
         with serving("--port", port, cache=tmp_path) as server:
             assert server.process.wait(60) == 1
-            server._reader.join(5)
+            server.wait_said()
             assert port in server.said[-1]
 
 
