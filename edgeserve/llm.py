@@ -79,7 +79,7 @@ class LLM:
             },
         )
         if clear_engine_cache:
-            clear_bundles(settings.cache_dir)
+            _clear_bundles(settings.cache_dir)
         self._open(settings, on_progress)
 
     @classmethod
@@ -299,6 +299,35 @@ def load_model(model: str, **options: Any) -> LLM:
     return LLM(model, **options)
 
 
+def clear_engine_cache(cache_dir: str | Path | None = None) -> int:
+    """Remove all bundles that nobody serves; downloads stay. Returns how many."""
+    return _clear_bundles(_cache_dir(cache_dir))
+
+
+def prune_engine_cache(
+    cache_dir: str | Path | None = None,
+    max_size_bytes: int = EngineOptions(checkpoint="").cache_max_bytes,
+    keep: str | Path | None = None,
+) -> int:
+    """Remove the least recently used bundles until the rest fits; never one that is served, nor
+    `keep`. Returns how many."""
+    from edgeserve.bundle import cache
+
+    if isinstance(max_size_bytes, bool) or max_size_bytes < 1:
+        raise ValueError("max_size_bytes must be an integer of at least 1")
+    return cache.prune(_cache_dir(cache_dir), max_size_bytes, keep=keep and Path(keep))
+
+
+def _clear_bundles(cache_dir: Path) -> int:
+    from edgeserve.bundle import cache
+
+    return cache.clear(cache_dir.expanduser())
+
+
+def _cache_dir(given: str | Path | None) -> Path:
+    return Path(given or EngineOptions(checkpoint="").cache_dir).expanduser()
+
+
 def _start(
     options: EngineOptions, on_progress: Progress | None
 ) -> tuple[LoopThread, InlineReplica]:
@@ -356,7 +385,3 @@ def _refuse_tools(tools: object, choice: object, tool_parser: str, reasoning_par
         raise UnsupportedFeature(
             "reasoning is not separated from the text yet", param="reasoning_parser"
         )
-
-
-def clear_bundles(cache_dir: Path) -> int:
-    raise NotImplementedError

@@ -68,9 +68,9 @@ class ServedModel:
         tokenizer, template = text_parts(info, options.chat_template)
         return cls(info, generator, tokenizer, template, options)
 
-    def with_options(self, options: ModelOptions) -> ServedModel:
-        """The same model with other wishes of its operator."""
-        return ServedModel(self.info, self._generator, self.tokenizer, self.template, options)
+    def with_options(self, options: ModelOptions, generator: Generator) -> ServedModel:
+        """The same model with other wishes of its operator, reached another way."""
+        return ServedModel(self.info, generator, self.tokenizer, self.template, options)
 
     async def start(self, call: Call) -> Answer:
         """The admitted call. Raises an `EdgeserveError` for what is wrong with it (nothing was
