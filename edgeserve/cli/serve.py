@@ -148,4 +148,9 @@ def run(args: argparse.Namespace) -> int:
     from edgeserve.http.serve import serve
 
     with reporter() as progress:
-        return serve(options, progress=progress, on_ready=announce)
+
+        def ready(url: str, *, model: str, chat: bool, key: bool) -> None:
+            progress.close()
+            announce(url, model=model, chat=chat, key=key)
+
+        return serve(options, progress=progress, on_ready=ready)

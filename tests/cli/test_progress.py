@@ -38,6 +38,14 @@ def test_a_terminal_gets_bars() -> None:
     assert "packing" in stream.getvalue()
 
 
+def test_after_the_end_nothing_is_said() -> None:
+    stream = io.StringIO()
+    with reporter(stream) as progress:
+        progress.close()
+        progress("loading again", 0, 10)
+    assert stream.getvalue() == ""
+
+
 def test_nothing_to_report_prints_nothing() -> None:
     stream = io.StringIO()
     with reporter(stream):
