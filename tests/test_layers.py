@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "pipeline": LEAVES | MODEL | {"front"},
     "protocol": LEAVES | MODEL | {"pipeline"},
     "http": LEAVES | MODEL | {"protocol", "pipeline", "front"},
-    "llm": LEAVES | MODEL | {"pipeline", "worker"},
+    "llm": LEAVES | MODEL | {"pipeline", "worker", "http"},  # http: LLM.serve
     "cli": LEAVES
     | MODEL
     | {"http", "protocol", "pipeline", "front", "worker", "llm"}
