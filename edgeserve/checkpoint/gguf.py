@@ -110,6 +110,10 @@ class GgufCheckpoint:
         return self._in_order(name, _values(self._find(name)))
 
     def digest(self) -> str:
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         return digest_files([(path.name, path) for path in self.files()], self._digest_one)
 
     def files(self) -> list[Path]:

@@ -104,6 +104,12 @@ def _cached(parent: Path, wheels: Sequence[Wheel]) -> tuple[Path, str] | None:
     return max(found)[1:] if found else None
 
 
+def identity_of(folder: Path) -> str | None:
+    """What a folder of the cache was fetched as; None when it was not fetched here."""
+    record = _read_record(folder)
+    return None if record is None else str(record["identity"])
+
+
 def _satisfies(stored: Sequence[Sequence[Any]], wheels: Sequence[Wheel]) -> bool:
     return len(stored) == len(wheels) and all(
         name == wanted.name

@@ -35,7 +35,7 @@ class FolderCheckpoint:
             raise CheckpointError(f"{path.name}/config.json does not say its model_type")
         self.model_type: str = self.config["model_type"]
         self.generation_config: Mapping[str, Any] = read_object(path / "generation_config.json")
-        self.tokenizer_config: Mapping[str, Any] = _with_templates(path)
+        self.tokenizer_config: Mapping[str, Any] = with_templates(path)
 
     def tokenizer_json(self) -> str:
         path = self.path / "tokenizer.json"
@@ -69,6 +69,10 @@ class FolderCheckpoint:
         return ggml.dequantise(stored, kind, stored.shape)
 
     def digest(self) -> str:
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         return digest_files(
             [(path.relative_to(self.path).as_posix(), path) for path in self.files()],
             self._digest_one,
@@ -137,7 +141,7 @@ def _indexed(folder: Path, index: Mapping[str, Any]) -> dict[str, SafetensorsFil
     return {name: files[shard] for name, shard in places.items()}
 
 
-def _with_templates(folder: Path) -> dict[str, Any]:
+def with_templates(folder: Path) -> dict[str, Any]:
     """tokenizer_config.json with the chat templates that lie beside it, which win over its own."""
     config = read_object(folder / "tokenizer_config.json")
     legacy = read_object(folder / "chat_template.json").get("chat_template")

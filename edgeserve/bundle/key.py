@@ -1,0 +1,66 @@
+"""What makes two bundles the same: a digest over everything that their bytes depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from edgeserve.backends.contract import Backend
+from edgeserve.bundle.manifest import FORMAT, FamilyEntry
+from edgeserve.checkpoint.view import Checkpoint
+from edgeserve.config import EngineOptions
+from edgeserve.family.contract import Family
+
+_DISTRIBUTION = "edgeserve-llm"
+
+
+@cache
+def own_version() -> str:
+    try:
+        return version(_DISTRIBUTION)
+    except PackageNotFoundError:  # run from a source tree
+        return "0"
+
+
+def family_entry(family: Family) -> FamilyEntry:
+    """Name, contract and the version of the package that supplies the family."""
+    package = type(family).__module__.partition(".")[0]
+    supplied = getattr(family, "version", None)
+    found = supplied if isinstance(supplied, str) else _package_version(package)
+    return FamilyEntry(family.name, family.contract, found)
+
+
+@cache
+def _package_version(package: str) -> str:
+    if package in ("edgeserve", "edgeserve_families", "families"):
+        return own_version()
+    try:
+        return version(package.replace("_", "-"))
+    except PackageNotFoundError:
+        return "0"
+
+
+def backend_key(backend: Backend, options: EngineOptions) -> dict[str, Any]:
+    """The backend's own part, as it reads back from a manifest."""
+    found: dict[str, Any] = json.loads(json.dumps(backend.key(options)))
+    return found
+
+
+def bundle_key(
+    checkpoint: Checkpoint, family: Family, backend: Backend, options: EngineOptions
+) -> str:
+    """sha256 in hex. Where the checkpoint lies does not matter; any changed byte does."""
+    entry = family_entry(family)
+    parts = {
+        "format": FORMAT,
+        "version": own_version(),
+        "checkpoint": checkpoint.digest(),
+        "model_type": checkpoint.model_type,
+        "family": [entry.name, entry.contract, entry.version],
+        "backend": backend.name,
+        "backend_key": backend_key(backend, options),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
