@@ -31,16 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def rows(folder: Path) -> list[Row]:
     """The catalogue first, then what else was fetched."""
+    from edgeserve.bundle.cache import entries
     from edgeserve.checkpoint.catalogue import KNOWN
-    from edgeserve.cli.downloads import downloads
 
-    cached = {download.identity: download for download in downloads(folder)}
+    cached = {entry.identity: entry for entry in entries(folder) if entry.kind == "download"}
     found = []
     for known in KNOWN:
         own = cached.pop("pypi:" + "+".join(map(str, known.wheels)), None)
-        state, size = ("cached", own.size_bytes) if own else ("to fetch", known.download_bytes)
+        state, size = ("cached", own.bytes) if own else ("to fetch", known.download_bytes)
         found.append(Row(known.name, state, size, known.summary, known.licence))
-    others = [Row(one.identity, "cached", one.size_bytes, "", "") for one in cached.values()]
+    others = [Row(one.identity, "cached", one.bytes, "", "") for one in cached.values()]
     return found + others
 
 
