@@ -315,13 +315,14 @@ def prune_engine_cache(
 
     if isinstance(max_size_bytes, bool) or max_size_bytes < 1:
         raise ValueError("max_size_bytes must be an integer of at least 1")
-    return cache.prune(_cache_dir(cache_dir), max_size_bytes, keep=keep and Path(keep))
+    kept = None if keep is None else Path(keep)
+    return len(cache.prune(_cache_dir(cache_dir), max_size_bytes, keep=kept))
 
 
 def _clear_bundles(cache_dir: Path) -> int:
     from edgeserve.bundle import cache
 
-    return cache.clear(cache_dir.expanduser())
+    return len(cache.clear(cache_dir.expanduser()))
 
 
 def _cache_dir(given: str | Path | None) -> Path:

@@ -10,6 +10,7 @@ import asyncio
 from typing import Protocol, cast
 
 from edgeserve.config import EngineOptions, ServeOptions
+from edgeserve.errors import ShuttingDown
 from edgeserve.front.admission import Admission
 from edgeserve.front.replica import Replica
 from edgeserve.front.router import Router
@@ -50,7 +51,7 @@ class Entrance:
 
     def __init__(self, engine: Engine, seats: int, options: EngineOptions) -> None:
         admission = Admission(options.max_queued_requests, seats=seats)
-        router = Router([cast(Replica, Seats(engine))], admission, options)
+        router = Router([cast(Replica, Seats(engine))], admission, options, ShuttingDown)
         self.next_id = engine.next_id
         self.submit = router.submit
 

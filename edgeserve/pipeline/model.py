@@ -17,6 +17,7 @@ from edgeserve.generation import GenerationRequest
 from edgeserve.model_info import ModelInfo
 from edgeserve.pipeline.answer import Answer
 from edgeserve.pipeline.call import Call
+from edgeserve.pipeline.parts import read_text_parts
 from edgeserve.pipeline.prompt import Encoder, Tokens, param_of
 from edgeserve.sampling import SEED_MASK, SamplerDefaults, SamplerSettings, resolve
 from edgeserve.ticket import Generator
@@ -65,7 +66,7 @@ class ServedModel:
     ) -> ServedModel:
         """The front's view of what a worker serves, from its bundle alone."""
         options = options or ModelOptions()
-        tokenizer, template = text_parts(info, options.chat_template)
+        tokenizer, template = read_text_parts(info, options.chat_template)
         return cls(info, generator, tokenizer, template, options)
 
     def with_options(self, options: ModelOptions, generator: Generator) -> ServedModel:
@@ -153,8 +154,3 @@ def apart(
         seed = settings.seed + (0 if fixed else seen[prompt.ids] * GOLDEN)
         yield msgspec.structs.replace(settings, seed=seed & SEED_MASK)
         seen[prompt.ids] += 1
-
-
-def text_parts(info: ModelInfo, chat_template: str | None) -> tuple[Tokenizer, ChatTemplate | None]:
-    """Tokenizer and template out of the bundle."""
-    raise NotImplementedError
