@@ -38,6 +38,7 @@ def load(
         step_us=int(query.get("step_us", 0)),
         fault_after=int(query.get("fault_after", -1)),
         identity=identity,
+        name=name,
     )
 
 
@@ -47,6 +48,7 @@ def hash_runtime(
     step_us: int = 0,
     fault_after: int = -1,
     identity: str = "hash",
+    name: str = "hash",
     hook: LogitsHook | None = None,
 ) -> Runtime:
     options = options or EngineOptions(checkpoint="hash")
@@ -62,7 +64,7 @@ def hash_runtime(
         prefill_chunk=options.prefill_chunk,
     )
     return Runtime(
-        info=make_info(limits, identity, context_reuse=options.context_reuse),
+        info=make_info(limits, identity, name, context_reuse=options.context_reuse),
         forward=HashForward(
             vocab=VOCAB,
             page_tokens=PAGE_TOKENS,
@@ -79,10 +81,10 @@ def hash_runtime(
     )
 
 
-def make_info(limits: Limits, identity: str, *, context_reuse: bool) -> ModelInfo:
+def make_info(limits: Limits, identity: str, name: str, *, context_reuse: bool) -> ModelInfo:
     return ModelInfo(
         identity=identity,
-        name=identity,
+        name=name,
         bundle="",
         key="",
         model_type="hash",

@@ -6,7 +6,6 @@ scheduler decides. Each request that it accepts gets exactly one `Finished` or `
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 
@@ -32,9 +31,10 @@ from edgeserve.errors import (
     TimedOut,
 )
 from edgeserve.generation import Admitted, Failed, Finished, GenerationRequest
+from edgeserve.log import Log
 from edgeserve.stats import EngineStats
 
-log = logging.getLogger(__name__)
+log = Log("engine")
 
 MAX_HORIZON = 1024  # steps without a look at the clock when no deadline is set
 FAILED = 3  # Sequence.finish: no token could be chosen
@@ -214,11 +214,11 @@ class Engine:
             if sequence.pending == 0:
                 try:
                     apply_hook(hook, sequence, self._core.logits(sequence))
-                except Exception:
+                except Exception as error:  # a plugin may fail in any way; only its request does
                     name = self._runtime.info.family
-                    log.exception("plugin failed: logits hook of family=%s", name)
-                    error = InternalError(f"the logits hook of family '{name}' failed")
-                    failed.append(HookFailed(row.request, error))
+                    log.fault("plugin_failed", error, family=name, part="logits hook")
+                    failure = InternalError(f"the logits hook of family '{name}' failed")
+                    failed.append(HookFailed(row.request, failure))
         return failed
 
     # Outcomes --------------------------------------------------------------------------------

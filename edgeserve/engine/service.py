@@ -6,7 +6,6 @@ takes what is in the inbox, lets the engine have a turn, and sleeps when nothing
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -18,10 +17,11 @@ from edgeserve.engine.loop import Engine
 from edgeserve.engine.runtime import Runtime
 from edgeserve.errors import EdgeserveError, EngineUnavailable, ShuttingDown
 from edgeserve.generation import Event, Failed, GenerationRequest
+from edgeserve.log import Log
 from edgeserve.model_info import ModelInfo
 from edgeserve.stats import EngineStats
 
-log = logging.getLogger(__name__)
+log = Log("engine")
 
 Command = Callable[[], None]
 
@@ -141,7 +141,7 @@ class Service:
 
     def _fail(self, error: Exception) -> None:
         """The network or our own code broke: every open request ends, and so does each new one."""
-        log.exception("engine failed")
+        log.fault("engine_failed", error)
         self._failure = EngineUnavailable(f"the engine failed ({type(error).__name__})")
         self._engine.fail_all(self._failure)
         self._engine.outbox.wake()

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from edgeserve.config import EngineOptions
-from edgeserve.errors import EdgeserveError, EngineUnavailable, ModelLoading, ShuttingDown
+from edgeserve.errors import EdgeserveError, EngineUnavailable, ShuttingDown
 from edgeserve.front.launch import LOADER
-from edgeserve.front.status import State, Status
+from edgeserve.front.status import State, Status, refusal
 from edgeserve.front.worker_process import Heartbeat, WorkerProcess
 from edgeserve.generation import GenerationRequest
+from edgeserve.log import Log
 from edgeserve.model_info import ModelInfo
 from edgeserve.stats import EngineStats
 from edgeserve.ticket import Desk, Ticket
 from edgeserve.worker.wire.message import PROTOCOL, Cancel, ClearCache, Start, Submit
 
-log = logging.getLogger(__name__)
+log = Log("front")
 
 
 class Care(NamedTuple):
@@ -97,7 +97,7 @@ class Replica:
     async def submit(self, request: GenerationRequest) -> Ticket:
         worker = self._worker
         if self._status.state is not State.READY or worker is None:
-            raise self._refusal()
+            raise refusal(self._status, self._name)
         ticket = self._desk.open(request.id, self._cancel)
         worker.connection.send(Submit(request))
         return await ticket.admit()
@@ -110,14 +110,6 @@ class Replica:
         """Forget all cached prefixes."""
         if self._worker is not None:
             self._worker.connection.send(ClearCache())
-
-    def _refusal(self) -> EdgeserveError:
-        state, reason = self._status.state, self._status.reason
-        if state is State.LOADING:
-            return ModelLoading(self._name)
-        if state is State.STOPPED:
-            return ShuttingDown()
-        return EngineUnavailable(reason, retry_after_s=1 if state is State.RESTARTING else None)
 
     # Keeping a worker ------------------------------------------------------------------------
 
@@ -164,13 +156,13 @@ class Replica:
         if worker.ready.done():
             self.info = worker.ready.result()
             self._become(Status(State.READY))
-            log.info("worker ready pid=%d", worker.pid)
+            log.info("worker_ready", pid=worker.pid)
         elif not worker.ended.done():
             worker.kill(f"it was not ready after {self._care.startup_timeout_s:.0f} s")
         reason = await worker.ended
         failure = worker.fault or EngineUnavailable(f"the worker ended: {reason}")
         if self._status.state is not State.STOPPED:
-            log.error("worker ended pid=%d reason=%s", worker.pid, failure.message)
+            log.error("worker_ended", pid=worker.pid, reason=failure.message)
             self._become(Status(State.RESTARTING, failure.message))
         self._desk.fail_all(EngineUnavailable(failure.message))
         return failure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -17,11 +17,17 @@ from edgeserve.ticket import Ticket
 
 class Router:
     def __init__(
-        self, replicas: Sequence[Replica], admission: Admission, options: EngineOptions
+        self,
+        replicas: Sequence[Replica],
+        admission: Admission,
+        options: EngineOptions,
+        refusal: Callable[[], EdgeserveError],
     ) -> None:
+        """`refusal`: why no replica is ready, when none is."""
         self._replicas = replicas
         self._admission = admission
         self._options = options
+        self._refusal = refusal
         self._last_id = 0
 
     def next_id(self) -> int:
@@ -53,7 +59,9 @@ class Router:
 
     def _choose(self) -> Replica:
         ready = [r for r in self._replicas if r.status.state is State.READY]
-        return min(ready or self._replicas, key=len)
+        if not ready:
+            raise self._refusal()
+        return min(ready, key=len)
 
     def _with_limits(self, request: GenerationRequest) -> GenerationRequest:
         """The server's time limits, where the request sets none."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable
 
 import msgspec
@@ -19,11 +18,12 @@ from edgeserve.errors import EdgeserveError, InternalError, ShuttingDown
 from edgeserve.front.admission import Admission
 from edgeserve.front.replica import Care, Replica
 from edgeserve.front.router import Router
-from edgeserve.front.status import State, Status
+from edgeserve.front.status import State, Status, refusal
+from edgeserve.log import Log
 from edgeserve.model_info import ModelInfo
 from edgeserve.stats import EngineStats
 
-log = logging.getLogger(__name__)
+log = Log("front")
 
 Progress = Callable[[str, int, int], None]
 Resolve = Callable[[EngineOptions, Progress], Resolved]
@@ -58,7 +58,7 @@ class Supervisor:
         self._settled = asyncio.Event()  # ready for the first time, failed or stopped
         self._starting: asyncio.Task[None] | None = None
         self.admission = Admission(options.max_queued_requests, seats=options.max_batch_size)
-        self.generator = Router(self._replicas, self.admission, options)
+        self.generator = Router(self._replicas, self.admission, options, self.refusal)
 
     def start(self) -> None:
         """Begin. Call on the loop's thread, which must live as long as the workers."""
@@ -78,6 +78,11 @@ class Supervisor:
     @property
     def replicas(self) -> tuple[Replica, ...]:
         return tuple(self._replicas)
+
+    def refusal(self) -> EdgeserveError:
+        """Why no request is taken now."""
+        # Never a whole path: it may be shown to clients.
+        return refusal(self._status, self._options.checkpoint.rstrip("/").rpartition("/")[2])
 
     def stats(self) -> list[EngineStats]:
         """The newest counters of each replica that is up."""
@@ -106,8 +111,8 @@ class Supervisor:
             found = await asyncio.to_thread(self._resolve, self._options, tell)
         except EdgeserveError as error:
             self._fail(error)
-        except Exception:
-            log.exception("finding the checkpoint failed")
+        except Exception as error:
+            log.fault("checkpoint_not_found", error)
             self._fail(InternalError("the checkpoint could not be found or fetched"))
         else:
             options = msgspec.structs.replace(self._options, checkpoint=str(found.path))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 import subprocess
 import time
@@ -33,8 +32,6 @@ from edgeserve.worker.wire.message import (
     Start,
     Stop,
 )
-
-log = logging.getLogger(__name__)
 
 
 class Heartbeat(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import logging
 import os
 import signal
 import socket
@@ -21,6 +20,7 @@ from edgeserve.config import EngineOptions
 from edgeserve.engine.runtime import Runtime
 from edgeserve.engine.service import Service
 from edgeserve.errors import EdgeserveError, InternalError
+from edgeserve.log import Log, configure
 from edgeserve.worker.death import die_with_parent
 from edgeserve.worker.wire.connection import Connection
 from edgeserve.worker.wire.message import (
@@ -40,7 +40,7 @@ from edgeserve.worker.wire.message import (
     Submit,
 )
 
-log = logging.getLogger(__name__)
+log = Log("worker")
 
 # With Python's 5 ms, each step would wait for the loop whenever that is busy.
 SWITCH_INTERVAL_S = 0.0005
@@ -88,8 +88,8 @@ class Worker:
             self._service = Service(runtime)
         except EdgeserveError as error:
             self._fail(error)
-        except Exception:
-            log.exception("loading failed")
+        except Exception as error:
+            log.fault("loading_failed", error)
             self._fail(InternalError("the model could not be loaded"))
         else:
             self._service.start()
@@ -126,7 +126,7 @@ class Worker:
 
     def _lost(self, reason: str) -> None:
         """The front is gone: nobody is left to serve, and nothing to be saved."""
-        log.error("front lost reason=%s", reason)
+        log.error("front_lost", reason=reason)
         os._exit(1)
 
     def _leave(self, code: int) -> None:
@@ -168,7 +168,7 @@ def main(descriptor: int, parent: int, loader: str, log_level: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    logging.basicConfig(level=log_level.upper(), format="%(levelname)s worker %(message)s")
+    configure(log_level)
     loop = new_loop()
     asyncio.set_event_loop(loop)
     sock = socket.socket(fileno=descriptor)

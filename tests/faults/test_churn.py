@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgeserve.config import EngineOptions
+from edgeserve.errors import ShuttingDown
 from edgeserve.front.admission import Admission
 from edgeserve.front.replica import Replica
 from edgeserve.front.router import Router
@@ -58,7 +59,7 @@ async def test_three_rounds_lose_nothing_and_leave_nothing(start: Start) -> None
     watched = await start("hash?step_us=50", max_batch_size=8, kv_pool_pages=96)
     replica: Replica = watched.replica
     admission = Admission(max_queued=64, seats=8)
-    router = Router([replica], admission, options)
+    router = Router([replica], admission, options, ShuttingDown)
     assert replica.pid is not None
     sizes = []
     for round_ in range(3):

@@ -1,0 +1,168 @@
+"""From options to a `Runtime`: checkpoint, family, limits, bundle, backend; in this order, or an
+error that names what is missing. Runs once, in a thread of the process that owns the engine."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from edgeserve._native.stream import Vocabulary
+from edgeserve.backends.contract import Backend
+from edgeserve.bundle.build import ensure
+from edgeserve.bundle.bundle import Bundle
+from edgeserve.checkpoint.open import open_checkpoint
+from edgeserve.checkpoint.resolve import Resolved, resolve, resolve_path
+from edgeserve.checkpoint.view import Checkpoint
+from edgeserve.config import PAGE_TOKENS, EngineOptions
+from edgeserve.engine.runtime import Runtime
+from edgeserve.errors import BadConfig
+from edgeserve.family import discover
+from edgeserve.family.contract import Family, GraphOptions, Option
+from edgeserve.graph.values import Graph
+from edgeserve.model_info import FamilyOption, Limits, ModelInfo
+from edgeserve.sampling import SamplerDefaults
+from edgeserve.worker.limits import Room, longest_sequence, make_limits
+from edgeserve.worker.memory import available_bytes
+
+Progress = Callable[[str, int, int], None]
+
+BACKENDS = {"cpu": "edgeserve.backends.cpu.backend:CpuBackend"}
+
+
+def load_runtime(
+    options: EngineOptions, progress: Progress | None = None, identity: str = "", name: str = ""
+) -> Runtime:
+    """A model that is ready to run. With `identity` and `name`, `options.checkpoint` is a path that
+    a front has resolved already."""
+    tell = progress or _silent
+    found = _find(options, tell, identity, name)
+    checkpoint = open_checkpoint(found)
+    family = discover.load(options.family or checkpoint.model_type)
+    backend = load_backend(options.backend)
+    bundle = ensure(checkpoint, family, backend, options, tell, name=found.name)
+    try:
+        return _load(options, found, family, backend, bundle)
+    except BaseException:
+        bundle.close()
+        raise
+
+
+def load_backend(name: str) -> Backend:
+    if name not in BACKENDS:
+        raise BadConfig(f"there is no backend '{name}'; choose one of {', '.join(BACKENDS)}")
+    module, _, made = BACKENDS[name].partition(":")
+    return cast(Backend, getattr(importlib.import_module(module), made)())
+
+
+def _find(options: EngineOptions, tell: Progress, identity: str, name: str) -> Resolved:
+    if not identity:
+        return resolve(
+            options.checkpoint,
+            cache_dir=options.cache_dir,
+            offline=options.offline,
+            progress=tell,
+        )
+    found = resolve_path(Path(options.checkpoint))
+    return Resolved(found.path, identity, found.kind, name or found.name)
+
+
+def _load(
+    options: EngineOptions, found: Resolved, family: Family, backend: Backend, bundle: Bundle
+) -> Runtime:
+    checkpoint = bundle.checkpoint  # has all but the weights, and opens at once
+    graph, limits, page_bytes = size_up(options, checkpoint, family, backend, packed_bytes(bundle))
+    forward = backend.load(
+        graph,
+        bundle.component(),
+        bundle.layout(),
+        msgspec.structs.replace(options, step_tokens=limits.step_tokens),
+        pages=limits.pages,
+        page_tokens=limits.page_tokens,
+    )
+    tokenizer, sampler = family.tokenizer(checkpoint), family.sampler(checkpoint)
+    info = describe(options, family, bundle, limits)
+    return Runtime(
+        info=msgspec.structs.replace(
+            info, identity=found.identity, name=found.name, page_bytes=page_bytes
+        ),
+        forward=forward,
+        vocabulary=Vocabulary(tokenizer.token_bytes(info.vocab), tokenizer.special_ids),
+        suppress_ids=sampler.suppress_ids,
+        hook=sampler.hook,
+        cache_records=options.context_cache_max_records,
+        close=bundle.close,
+    )
+
+
+def packed_bytes(bundle: Bundle) -> int:
+    """Bytes of the packed files, most of which will be in memory."""
+    components = bundle.manifest.components.values()
+    return sum(entry.size for component in components for entry in component.files.values())
+
+
+def size_up(
+    options: EngineOptions,
+    checkpoint: Checkpoint,
+    family: Family,
+    backend: Backend,
+    weight_bytes: int,
+) -> tuple[Graph, Limits, int]:
+    """The graph for the longest sequence that fits, the limits, and the bytes of a page."""
+    context = family.spec(checkpoint).context
+    longest = longest_sequence(options, context)
+    graph = family.graph(checkpoint, GraphOptions(max_model_len=longest))
+    page_bytes = backend.page_bytes(graph, options, PAGE_TOKENS)
+    free = available_bytes()
+    room = Room(context, page_bytes, None if free is None else max(0, free - weight_bytes))
+    limits = make_limits(options, room)
+    if limits.max_model_len != longest:  # what fits is shorter: the graph may depend on it
+        graph = family.graph(checkpoint, GraphOptions(max_model_len=limits.max_model_len))
+    return graph, limits, page_bytes
+
+
+def describe(options: EngineOptions, family: Family, bundle: Bundle, limits: Limits) -> ModelInfo:
+    checkpoint = bundle.checkpoint
+    spec, sampler = family.spec(checkpoint), family.sampler(checkpoint)
+    return ModelInfo(
+        identity=checkpoint.identity,
+        name=bundle.manifest.name,
+        bundle=str(bundle.path),
+        key=bundle.manifest.key,
+        model_type=checkpoint.model_type,
+        family=family.name,
+        backend=options.backend,
+        isa=options.isa or "auto",
+        dtype=options.dtype,
+        kv_dtype=options.kv_dtype,
+        threads=options.threads or 0,
+        layers=spec.layers,
+        vocab=spec.vocab,
+        context=spec.context,
+        eos_ids=tuple(dict.fromkeys((*spec.eos_ids, *sampler.stop_ids))),
+        tasks=spec.tasks,
+        notes=spec.notes,
+        limits=limits,
+        context_reuse=options.context_reuse,
+        family_defaults=sampler.defaults,
+        generation_defaults=SamplerDefaults.from_generation_config(checkpoint.generation_config),
+        options=tuple(map(describe_option, sampler.options)),
+    )
+
+
+def describe_option(option: Option) -> FamilyOption:
+    return FamilyOption(
+        name=option.name,
+        type=option.type.__name__,
+        default=option.default,
+        minimum=option.minimum,
+        maximum=option.maximum,
+        help=option.help,
+    )
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Nobody watches."""
