@@ -1,28 +1,12 @@
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libcpp cimport bool as cbool
-from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from edgeserve._native.pages cimport CPagePool, PagePool
 from edgeserve._native.prefix cimport CPrefixTree
+from edgeserve._native.sampler cimport CSamplerSettings
 from edgeserve._native.stream cimport CVocabulary, TextSettings, Vocabulary
-
-cdef extern from "edgeserve/sampler.h" namespace "edgeserve" nogil:
-    cdef cppclass CSamplerSettings "edgeserve::SamplerSettings":
-        double temperature
-        int32_t top_k
-        double top_p
-        double min_p
-        double typical_p
-        double repetition_penalty
-        double frequency_penalty
-        double presence_penalty
-        vector[pair[int32_t, float]] bias
-        vector[vector[int32_t]] bad_words
-        vector[int32_t] suppress_ids
-        int32_t min_tokens
-        uint64_t seed
 
 cdef extern from "edgeserve/sequence.h" namespace "edgeserve" nogil:
     cdef cppclass SequenceSettings:

@@ -7,6 +7,7 @@ from libcpp.vector cimport vector
 
 from edgeserve._native.pages cimport PagePool
 from edgeserve._native.prefix cimport PrefixTree
+from edgeserve._native.sampler cimport read_settings
 from edgeserve._native.stream cimport Vocabulary, text_settings
 
 
@@ -25,23 +26,6 @@ cdef vector[int32_t] to_ids(tokens) except *:
     if view.shape[0]:
         memcpy(ids.data(), &view[0], view.shape[0] * sizeof(int32_t))
     return ids
-
-
-cdef void read_sampler(CSamplerSettings& into, sampler, suppress_ids) except *:
-    """What SamplerSettings of edgeserve/sampling.py say."""
-    into.temperature = sampler.temperature
-    into.top_k = sampler.top_k
-    into.top_p = sampler.top_p
-    into.min_p = sampler.min_p
-    into.typical_p = sampler.typical_p
-    into.repetition_penalty = sampler.repetition_penalty
-    into.frequency_penalty = sampler.frequency_penalty
-    into.presence_penalty = sampler.presence_penalty
-    into.bias = sampler.logit_bias
-    into.bad_words = sampler.bad_words
-    into.suppress_ids = suppress_ids
-    into.min_tokens = sampler.min_tokens
-    into.seed = sampler.seed
 
 
 cdef Sequence wrap(CSequence* sequence, Vocabulary vocabulary, PagePool pool):
@@ -78,7 +62,7 @@ cdef class Sequence:
         bytes salt not None=b"",
     ):
         cdef SequenceSettings settings
-        read_sampler(settings.sampler, sampler, suppress_ids)
+        settings.sampler = read_settings(sampler, suppress_ids)
         settings.text = text_settings(stop, include_stop, skip_special_tokens)
         settings.max_tokens = max_tokens
         settings.max_length = max_length

@@ -1,9 +1,10 @@
 from libc.stdint cimport int32_t, int64_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
-from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.vector cimport vector
+
+from edgeserve._native.sampler cimport TokenLogprob
 
 cdef extern from "edgeserve/vocabulary.h" namespace "edgeserve" nogil:
     cdef cppclass string_view "std::string_view":
@@ -45,11 +46,6 @@ cdef extern from "edgeserve/text.h" namespace "edgeserve" nogil:
         const CStops& stops()
 
 cdef extern from "edgeserve/ring.h" namespace "edgeserve" nogil:
-    cdef cppclass TokenLogprob:
-        int32_t token
-        double logprob
-        vector[pair[int32_t, double]] top
-
     cdef cppclass Piece:
         int64_t sequence
         cbool is_prompt

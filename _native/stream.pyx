@@ -7,6 +7,8 @@ from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from edgeserve._native.sampler cimport TokenLogprob, to_logprob
+
 
 cdef str to_text(const string& text):
     return PyUnicode_DecodeUTF8(text.data(), text.size(), b"strict")
@@ -17,12 +19,6 @@ cdef tuple to_marks(const vector[Mark]& marks):
         return ()
     cdef size_t i
     return tuple([(marks[i].offset, marks[i].token) for i in range(marks.size())])
-
-
-cdef tuple to_logprob(const TokenLogprob& logprob):
-    cdef size_t i
-    top = [(logprob.top[i].first, logprob.top[i].second) for i in range(logprob.top.size())]
-    return (logprob.token, logprob.logprob, tuple(top))
 
 
 cdef tuple to_logprobs(const vector[TokenLogprob]& logprobs):
