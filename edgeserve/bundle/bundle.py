@@ -31,6 +31,11 @@ class Bundle:
         """What families read instead of the checkpoint."""
         return BundleCheckpoint(self.path, self.manifest)
 
+    @property
+    def packed_bytes(self) -> int:
+        """Size of all its files."""
+        return self.manifest.bytes
+
     def component(self, name: str = TEXT) -> Path:
         """The folder of a component."""
         return self.path / COMPONENTS / name

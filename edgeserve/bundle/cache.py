@@ -48,7 +48,7 @@ def entries(cache_dir: Path) -> list[Entry]:
 
 def prune(cache_dir: Path, max_bytes: int = LIMIT, *, keep: Path | None = None) -> list[Entry]:
     """Remove the least recently used bundles until all fit. `keep` and served ones stay, even if
-    they alone are over the limit. Returns what was removed. Downloads are left to `clear`."""
+    they alone are over the limit. Returns what went. Downloads are left to `clear`."""
     _sweep(cache_dir)
     here = [entry for entry in entries(cache_dir) if entry.kind == "bundle"]
     total = sum(entry.bytes for entry in here)

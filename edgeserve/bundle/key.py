@@ -10,7 +10,6 @@ from typing import Any
 
 from edgeserve.backends.contract import Backend
 from edgeserve.bundle.manifest import FORMAT, FamilyEntry
-from edgeserve.checkpoint.view import Checkpoint
 from edgeserve.config import EngineOptions
 from edgeserve.family.contract import Family
 
@@ -50,15 +49,16 @@ def backend_key(backend: Backend, options: EngineOptions) -> dict[str, Any]:
 
 
 def bundle_key(
-    checkpoint: Checkpoint, family: Family, backend: Backend, options: EngineOptions
+    digest: str, model_type: str, family: Family, backend: Backend, options: EngineOptions
 ) -> str:
-    """sha256 in hex. Where the checkpoint lies does not matter; any changed byte does."""
+    """sha256 in hex. `digest` is the checkpoint's: where it lies does not matter, any changed
+    byte does."""
     entry = family_entry(family)
     parts = {
         "format": FORMAT,
         "version": own_version(),
-        "checkpoint": checkpoint.digest(),
-        "model_type": checkpoint.model_type,
+        "checkpoint": digest,
+        "model_type": model_type,
         "family": [entry.name, entry.contract, entry.version],
         "backend": backend.name,
         "backend_key": backend_key(backend, options),

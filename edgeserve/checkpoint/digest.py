@@ -8,6 +8,8 @@ from pathlib import Path
 
 from edgeserve.errors import CheckpointError
 
+DigestOne = Callable[[Path], str]  # the sha256 of one file, read now or remembered
+
 _CHUNK = 1 << 22
 
 
@@ -25,9 +27,7 @@ def digest_file(path: Path, advance: Callable[[int], None] | None = None) -> str
     return digest.hexdigest()
 
 
-def digest_files(
-    files: Iterable[tuple[str, Path]], digest_one: Callable[[Path], str] = digest_file
-) -> str:
+def digest_files(files: Iterable[tuple[str, Path]], digest_one: DigestOne = digest_file) -> str:
     """One sha256 for named files: over names and the files' own digests, in name order."""
     total = hashlib.sha256()
     for name, path in sorted(files):

@@ -7,7 +7,7 @@ k projections of some architectures; a block never spans rows, so undoing it is 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgeserve.checkpoint import gguf_config
-from edgeserve.checkpoint.digest import digest_file, digest_files
+from edgeserve.checkpoint.digest import DigestOne, digest_file, digest_files
 from edgeserve.checkpoint.formats import ggml
 from edgeserve.checkpoint.gguf_file import GgufFile, GgufTensor
 from edgeserve.checkpoint.view import StoredTensor
@@ -33,18 +33,11 @@ class GgufCheckpoint:
     """`Checkpoint` over one GGUF file, or over the parts of a split one. The file is opened when
     something beside its digest is first needed: a cached bundle never needs it."""
 
-    def __init__(
-        self,
-        path: Path,
-        mapping: GgufMapping,
-        identity: str,
-        digest_one: Callable[[Path], str] = digest_file,
-    ) -> None:
+    def __init__(self, path: Path, mapping: GgufMapping, identity: str) -> None:
         self.path = path
         self.identity = identity
         self.model_type = mapping.model_type
         self._mapping = mapping
-        self._digest_one = digest_one
 
     @cached_property
     def _files(self) -> list[GgufFile]:
@@ -109,12 +102,8 @@ class GgufCheckpoint:
     def dequantise(self, name: str) -> np.ndarray:
         return self._in_order(name, _values(self._find(name)))
 
-    def digest(self) -> str:
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
-        return digest_files([(path.name, path) for path in self.files()], self._digest_one)
+    def digest(self, digest_one: DigestOne = digest_file) -> str:
+        return digest_files([(path.name, path) for path in self.files()], digest_one)
 
     def files(self) -> list[Path]:
         """What `digest` reads: the file, or all parts of a split one."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgeserve.checkpoint.digest import digest_file, digest_files
+from edgeserve.checkpoint.digest import DigestOne, digest_file, digest_files
 from edgeserve.checkpoint.formats import ggml
 from edgeserve.checkpoint.json_file import read_object, read_text
 from edgeserve.checkpoint.safetensors_file import DTYPES, SafetensorsFile
@@ -24,12 +24,9 @@ _AS_F32 = frozenset({"f64"})  # offered as float32
 class FolderCheckpoint:
     """`Checkpoint` over a Hugging Face folder. Files are opened when they are first needed."""
 
-    def __init__(
-        self, path: Path, identity: str, digest_one: Callable[[Path], str] = digest_file
-    ) -> None:
+    def __init__(self, path: Path, identity: str) -> None:
         self.path = path
         self.identity = identity
-        self._digest_one = digest_one
         self.config: Mapping[str, Any] = read_object(path / "config.json")
         if not isinstance(self.config.get("model_type"), str):
             raise CheckpointError(f"{path.name}/config.json does not say its model_type")
@@ -68,15 +65,9 @@ class FolderCheckpoint:
             )
         return ggml.dequantise(stored, kind, stored.shape)
 
-    def digest(self) -> str:
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
-        return digest_files(
-            [(path.relative_to(self.path).as_posix(), path) for path in self.files()],
-            self._digest_one,
-        )
+    def digest(self, digest_one: DigestOne = digest_file) -> str:
+        named = [(path.relative_to(self.path).as_posix(), path) for path in self.files()]
+        return digest_files(named, digest_one)
 
     def files(self) -> list[Path]:
         """What `digest` reads: every file that can change what is served."""

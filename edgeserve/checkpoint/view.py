@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from edgeserve.checkpoint.digest import DigestOne, digest_file
+
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
@@ -69,6 +71,7 @@ class Checkpoint(Protocol):
         """The files that `digest` reads, on this machine."""
         ...
 
-    def digest(self) -> str:
-        """sha256 over all bytes of all files that matter, in name order."""
+    def digest(self, digest_one: DigestOne = digest_file) -> str:
+        """sha256 over all bytes of all files that matter, in name order. `digest_one` may
+        remember the digests of files."""
         ...
