@@ -61,6 +61,15 @@ def test_a_checkpoint_that_is_not_there_is_one_sentence_and_exit_code_1(tmp_path
         assert "nothing" in last
 
 
+@pytest.mark.parametrize("name", ["model.plan", "model.engine", "model.onnx"])
+def test_a_compiled_engine_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    with serving(str(tmp_path / name), cache=tmp_path) as server:
+        assert server.process.wait(60) == 1
+        server.wait_said()
+        assert name in server.said[-1]
+
+
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

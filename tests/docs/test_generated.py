@@ -49,3 +49,18 @@ def test_files_named_in_text_exist(page: Path) -> None:
 def test_every_page_is_in_the_index(page: Path) -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert page.parent == ROOT or page.name == "index.md" or f"({page.name})" in index
+
+
+def test_every_row_of_differences_names_a_test_that_exists() -> None:
+    lines = (ROOT / "docs" / "differences.md").read_text(encoding="utf-8").splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    rows, has_tests = [], False
+    for row in cells:
+        if row[0] in ("Point", "Flag"):
+            has_tests = row[-1] == "Test"
+        elif has_tests and row[0] != "---":
+            rows.append(row)
+    assert len(rows) > 30
+    for row in rows:
+        file, _, name = row[-1].strip("`").partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), row
