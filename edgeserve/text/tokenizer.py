@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,20 +27,32 @@ class Tokenizer:
     ) -> None:
         """From the text of tokenizer.json."""
         try:
-            document = json.loads(text)
             tokenizer = tokenizers.Tokenizer.from_str(text)
         except Exception as error:  # the library raises bare Exception
             raise CheckpointError(f"tokenizer.json cannot be read: {_short(error)}") from None
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
-        self._decoder: Mapping[str, Any] | None = document.get("decoder")
         added = tokenizer.get_added_tokens_decoder()
         self._added = {i: token.content for i, token in added.items()}
         self.special_ids = frozenset(i for i, token in added.items() if token.special)
         self.bos_id = bos_id
         self.eos_ids = eos_ids
-        self.size = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
+
+    @cached_property
+    def size(self) -> int:
+        """One more than the highest id. A front that only encodes never needs it."""
+        vocab = self._tokenizer.get_vocab(with_added_tokens=True)
+        return 1 + max(vocab.values(), default=-1)
+
+    @cached_property
+    def _decoder(self) -> Mapping[str, Any] | None:
+        """As in tokenizer.json, without parsing its megabytes a second time."""
+        decoder = self._tokenizer.decoder
+        if decoder is None:
+            return None
+        found: Mapping[str, Any] = json.loads(decoder.__getstate__())
+        return found
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> Tokenizer:
