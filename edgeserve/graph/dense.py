@@ -42,7 +42,8 @@ def linear(op: Linear, x: Array, weights: Weights) -> Array:
 
 
 def rms_norm(op: RmsNorm, x: Array, weights: Weights) -> Array:
-    groups = x.reshape(len(x), -1, op.group or x.shape[1])
+    width = op.group or x.shape[1]
+    groups = x.reshape(len(x), x.shape[1] // width, width)
     mean = np.mean(groups * groups, axis=-1, keepdims=True)
     scale = weights[op.weight] + x.dtype.type(op.offset)
     result: Array = groups / np.sqrt(mean + x.dtype.type(op.eps)) * scale

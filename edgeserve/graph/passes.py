@@ -36,7 +36,7 @@ def fuse(graph: Graph) -> Graph:
 
 def select_early(graph: Graph) -> Graph:
     """Drop the rows whose logits nobody wants as soon as no state operation needs them: the rest of
-    the last layer then runs on the selected rows alone."""
+    the last layer then runs on the selected rows alone (on none, in a step without outputs)."""
     wanted = _wanted_rows(graph)
     fresh = count(1 + max(value.id for node in graph.nodes for value in node.outputs))
     selected: dict[int, Value] = {}

@@ -73,7 +73,7 @@ class Reference:
             results = self._node(node, [values[value.id] for value in node.inputs], step)
             values.update(zip((value.id for value in node.outputs), results, strict=True))
         result = values[self.graph.logits.id]
-        if logits is not None:
+        if logits is not None and len(result):
             np.asarray(logits)[:] = result
         return result
 
