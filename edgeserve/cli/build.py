@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 def build_bundle(options: EngineOptions, output: Path | None, progress: Reporter) -> Path:
     """The bundle's folder: in the cache, or its copy at `output`."""
-    from edgeserve.bundle.build import ensure
+    from edgeserve.bundle.ensure import ensure
     from edgeserve.checkpoint.open import open_checkpoint
     from edgeserve.checkpoint.resolve import resolve
     from edgeserve.family import discover
