@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
+from typing import Any
 
 from falcon.asgi import Request, Response
 
@@ -11,14 +12,25 @@ from edgeserve.errors import Unauthorized
 
 
 class KeyCheck:
-    """Middleware. Compares bytes, in constant time, and all keys each time."""
+    """Middleware. Compares bytes, in constant time, and all keys each time.
+
+    It looks at the route that was found, not at the path that was sent: there are many ways to
+    write a path (`//v1/models`), and one route.
+    """
 
     def __init__(self, keys: Iterable[str], *, protect_metrics: bool) -> None:
         self._keys = tuple(key.encode() for key in keys)
         self._metrics = protect_metrics
 
-    async def process_request(self, req: Request, resp: Response) -> None:
-        if not self._keys or req.method == "OPTIONS" or not self._needs_key(req.path):
+    async def process_resource(
+        self,
+        req: Request,
+        resp: Response,
+        resource: object,  # noqa: ARG002
+        params: dict[str, Any],  # noqa: ARG002
+    ) -> None:
+        route = req.uri_template or ""
+        if not self._keys or req.method == "OPTIONS" or not self._needs_key(route):
             return
         given = [key for pair in req.scope["headers"] if (key := _key(*pair)) is not None]
         matches = [hmac.compare_digest(key, ours) for key in given for ours in self._keys]
@@ -26,9 +38,8 @@ class KeyCheck:
             resp.set_header("WWW-Authenticate", "Bearer")
             raise Unauthorized
 
-    def _needs_key(self, path: str) -> bool:
-        protected = path == "/v1" or path.startswith("/v1/")
-        return protected or (self._metrics and path.rstrip("/") == "/metrics")
+    def _needs_key(self, route: str) -> bool:
+        return route.startswith("/v1/") or (self._metrics and route == "/metrics")
 
 
 def _key(name: bytes, value: bytes) -> bytes | None:

@@ -8,7 +8,7 @@ from edgeserve.errors import EngineUnavailable, ModelLoading
 from edgeserve.http.drain import Drain
 from edgeserve.http.front import Front
 
-OPEN = ("/health", "/metrics")
+OPEN = ("health", "metrics")
 
 
 class Gate:
@@ -19,7 +19,7 @@ class Gate:
         self._drain = drain
 
     async def process_request(self, req: Request, resp: Response) -> None:  # noqa: ARG002
-        if req.path.startswith(OPEN) or req.method == "OPTIONS":
+        if req.path.lstrip("/").startswith(OPEN) or req.method == "OPTIONS":
             return
         if self._front.state == "failed":
             raise EngineUnavailable(self._front.reason, retry_after_s=5)

@@ -29,11 +29,11 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def bind(host: str, port: int) -> socket.socket:
     """A bound socket. Raises `StartError` with one sentence when that cannot be."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:
         raise BadConfig(f"--host {host} is not an address of this machine") from None
+    # `localhost` has addresses of both families, and clients expect the older one.
+    family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
     sock = socket.socket(family, kind, protocol)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -113,7 +113,8 @@ class HttpServer:
             await serving
 
     async def _finish(self, on_drained: Callable[[], Awaitable[None]] | None) -> None:
-        LOG.info("drain", active=self._drain.active, timeout_s=self._drain_timeout_s)
+        if self._drain.active:
+            LOG.info("drain", active=self._drain.active, timeout_s=self._drain_timeout_s)
         idle = asyncio.create_task(self._drain.idle(self._drain_timeout_s))
         now = asyncio.create_task(self._now.wait())
         await asyncio.wait({idle, now}, return_when=asyncio.FIRST_COMPLETED)

@@ -301,6 +301,17 @@ def test_what_needs_no_key(guarded: httpx.Client) -> None:
     assert guarded.get("/metrics", headers={"x-api-key": "one"}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["//v1/models", "/v1/models/", "///v1/chat/completions", "/v1/%6dodels", "//metrics"]
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_no_way_to_write_a_path_avoids_the_key(
+    guarded: httpx.Client, path: str, method: str
+) -> None:
+    target = str(guarded.base_url).rstrip("/") + path
+    assert guarded.request(method, target).status_code == 401
+
+
 def test_without_keys_headers_are_ignored(http: httpx.Client) -> None:
     assert http.get("/v1/models", headers={"x-api-key": "any"}).status_code == 200
 
