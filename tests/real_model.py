@@ -1,8 +1,8 @@
 """The default model for tests: fetched through the product's own door, once per clone.
 
-The cache lies in pytest's own cache folder, or where EDGESERVE_TEST_CACHE says: tests of the command
-line build and prune in it, so it is never the user's. `edgeserve` processes that a test starts get
-it through `EDGESERVE_CACHE`.
+The cache lies in pytest's own cache folder, or where EDGESERVE_TEST_CACHE says. Tests of the
+command line build and prune in it, so it is never the user's. `edgeserve` processes that a test
+starts get it through `EDGESERVE_CACHE`.
 """
 
 from __future__ import annotations
