@@ -105,7 +105,9 @@ class Engine:
     def stats(self) -> EngineStats:
         counts = self._account.counts
         counts.queued, counts.resident = self._scheduler.queued, self._scheduler.seated
-        return EngineStats(scheduling=counts, cache=self._prefix.stats())
+        cache = self._prefix.stats()
+        cache.planning_nanoseconds = self._account.planning_ns
+        return EngineStats(scheduling=counts, cache=cache)
 
     # The turn --------------------------------------------------------------------------------
 

@@ -40,7 +40,8 @@ class PrefixCache:
 
     def adopt(self, sequence: Sequence, request: GenerationRequest) -> int:
         """Give the sequence the longest cached prefix of its tokens; returns its length."""
-        counts = self._counts
+        # A preempted choice comes again; it is counted once.
+        counts = self._counts if sequence.generated == 0 else CacheStats()
         counts.admitted_sequences += 1
         if not (self._enabled and request.reuse_context):
             counts.forced_cold_sequences += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable
 
 import msgspec
@@ -37,6 +38,32 @@ def resolve_checkpoint(options: EngineOptions, progress: Progress) -> Resolved:
         offline=options.offline,
         progress=progress,
     )
+
+
+async def aside(work: Callable[[], Resolved]) -> Resolved:
+    """What `work` returns, from a thread that nobody waits for at exit: a download may take long."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Resolved] = loop.create_future()
+
+    def settle(found: Resolved | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
+        elif found is not None:
+            done.set_result(found)
+
+    def run() -> None:
+        found, error = None, None
+        try:
+            found = work()
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
+            loop.call_soon_threadsafe(settle, found, error)
+
+    threading.Thread(target=run, name="edgeserve-resolve", daemon=True).start()
+    return await done
 
 
 class Supervisor:
@@ -108,7 +135,7 @@ class Supervisor:
             loop.call_soon_threadsafe(self._become, status)
 
         try:
-            found = await asyncio.to_thread(self._resolve, self._options, tell)
+            found = await aside(lambda: self._resolve(self._options, tell))
         except EdgeserveError as error:
             self._fail(error)
         except Exception as error:

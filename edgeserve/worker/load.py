@@ -12,7 +12,7 @@ import msgspec
 
 from edgeserve._native.stream import Vocabulary
 from edgeserve.backends.contract import Backend
-from edgeserve.bundle.build import ensure
+from edgeserve.bundle.ensure import ensure
 from edgeserve.bundle.bundle import Bundle
 from edgeserve.checkpoint.open import open_checkpoint
 from edgeserve.checkpoint.resolve import Resolved, resolve, resolve_path
@@ -23,10 +23,13 @@ from edgeserve.errors import BadConfig
 from edgeserve.family import discover
 from edgeserve.family.contract import Family, GraphOptions, Option
 from edgeserve.graph.values import Graph
+from edgeserve.log import Log
 from edgeserve.model_info import FamilyOption, Limits, ModelInfo
 from edgeserve.sampling import SamplerDefaults
 from edgeserve.worker.limits import Room, longest_sequence, make_limits
 from edgeserve.worker.memory import available_bytes
+
+log = Log("worker")
 
 Progress = Callable[[str, int, int], None]
 
@@ -43,7 +46,7 @@ def load_runtime(
     checkpoint = open_checkpoint(found)
     family = discover.load(options.family or checkpoint.model_type)
     backend = load_backend(options.backend)
-    bundle = ensure(checkpoint, family, backend, options, tell, name=found.name)
+    bundle = ensure(checkpoint, family, backend, options, tell, info=_note, name=found.name)
     try:
         return _load(options, found, family, backend, bundle)
     except BaseException:
@@ -85,10 +88,11 @@ def _load(
     )
     tokenizer, sampler = family.tokenizer(checkpoint), family.sampler(checkpoint)
     info = describe(options, family, bundle, limits)
+    info = msgspec.structs.replace(info, page_bytes=page_bytes)
+    if found.kind != "bundle":  # which knows better than its folder's name
+        info = msgspec.structs.replace(info, identity=found.identity, name=found.name)
     return Runtime(
-        info=msgspec.structs.replace(
-            info, identity=found.identity, name=found.name, page_bytes=page_bytes
-        ),
+        info=info,
         forward=forward,
         vocabulary=Vocabulary(tokenizer.token_bytes(info.vocab), tokenizer.special_ids),
         suppress_ids=sampler.suppress_ids,
@@ -162,6 +166,10 @@ def describe_option(option: Option) -> FamilyOption:
         maximum=option.maximum,
         help=option.help,
     )
+
+
+def _note(sentence: str) -> None:
+    log.info("bundle", text=sentence)
 
 
 def _silent(stage: str, done: int, total: int) -> None:

@@ -3,117 +3,21 @@
 from __future__ import annotations
 
 import random
-import select
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 from edgeserve.config import EngineOptions
-from edgeserve.engine.runtime import Runtime
-from edgeserve.engine.service import Service
 from edgeserve.generation import (
     Admitted,
-    Event,
-    Failed,
     Finish,
     Finished,
-    GenerationRequest,
     Pieces,
     PromptLogprobs,
 )
-from edgeserve.sampling import SamplerSettings
+from tests.engine.client import Client
 from tests.hash_runtime import hash_runtime
-
-
-class Client:
-    """Drains a service and keeps what came, by request."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self.service = Service(runtime)
-        self.events: dict[int, list[Event]] = defaultdict(list)
-        self.service.start()
-        self._last = 0
-
-    def make(self, prompt: tuple[int, ...] | str, **fields: object) -> GenerationRequest:
-        self._last += 1
-        tokens = tuple(prompt.encode()) if isinstance(prompt, str) else prompt
-        settings = {"max_tokens": 20, "ignore_eos": True, "logprobs": 0, **fields}
-        seed = settings.pop("seed", None)
-        sampler = SamplerSettings(temperature=0.0) if seed is None else SamplerSettings(seed=seed)
-        settings.setdefault("sampler", sampler)
-        return GenerationRequest(id=self._last, prompt=tokens, **settings)
-
-    def submit(self, prompt: tuple[int, ...] | str, **fields: object) -> int:
-        request = self.make(prompt, **fields)
-        self.service.submit(request)
-        return request.id
-
-    def until(self, done: Callable[[], bool], timeout_s: float = 20.0) -> None:
-        while not done():
-            ready, _, _ = select.select([self.service.fileno()], [], [], timeout_s)
-            assert ready, "the engine fell silent"
-            for event in self.service.drain():
-                self.events[event.id].append(event)
-
-    def end(self, *ids: int) -> None:
-        self.until(lambda: all(map(self.has_ended, ids)))
-
-    def has_ended(self, id_: int) -> bool:
-        events = self.events[id_]
-        return bool(events) and isinstance(events[-1], (Finished, Failed))
-
-    def run(self, prompt: tuple[int, ...] | str, **fields: object) -> int:
-        id_ = self.submit(prompt, **fields)
-        self.end(id_)
-        return id_
-
-    def pieces(self, id_: int, choice: int = 0) -> list:
-        groups = [e.pieces for e in self.events[id_] if isinstance(e, Pieces)]
-        return [piece for pieces in groups for piece in pieces if piece.choice == choice]
-
-    def tokens(self, id_: int, choice: int = 0) -> tuple[int, ...]:
-        return tuple(token for piece in self.pieces(id_, choice) for token in piece.tokens)
-
-    def result(self, id_: int, choice: int = 0) -> tuple:
-        """Tokens and bits of their logprobs: what the determinism contract is about."""
-        logprobs = [(e.token, e.logprob) for p in self.pieces(id_, choice) for e in p.logprobs]
-        assert isinstance(self.events[id_][-1], Finished), self.events[id_][-1]
-        return self.tokens(id_, choice), tuple(logprobs)
-
-    def error(self, id_: int) -> Failed:
-        failed = self.events[id_][-1]
-        assert isinstance(failed, Failed)
-        return failed
-
-    def usage(self, id_: int):
-        finished = self.events[id_][-1]
-        assert isinstance(finished, Finished)
-        return finished.usage
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[..., Client]]:
-    """Starts clients; afterwards each has drained to nothing with all pages given back."""
-    clients: list[Client] = []
-
-    def start(runtime: Runtime | None = None, **options: object) -> Client:
-        if runtime is None:
-            runtime = hash_runtime(EngineOptions(checkpoint="hash", **options))
-        clients.append(Client(runtime))
-        return clients[-1]
-
-    yield start
-    for client in clients:
-        client.service.close()
-        stats = client.service.stats()
-        assert stats.scheduling.resident == stats.scheduling.queued == 0
-        assert stats.cache.free_pages + stats.cache.cached_pages == stats.cache.total_pages
-        for id_, events in client.events.items():
-            ends = [e for e in events if isinstance(e, (Finished, Failed))]
-            assert len(ends) <= 1, f"request {id_} ended {len(ends)} times"
 
 
 def test_events_come_in_order_with_true_usage(start) -> None:

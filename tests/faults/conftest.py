@@ -19,9 +19,10 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def start(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
-    """Starts replicas on the hash network; afterwards no process of theirs is left."""
+    """Starts replicas on the hash network; afterwards no process or descriptor is left."""
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    descriptors = len(os.listdir("/proc/self/fd"))
     started: list[Watched] = []
     pids: set[int] = set()
 
@@ -41,3 +42,4 @@ async def start(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Start]:
         assert len(watched.replica) == 0
     for pid in pids:
         assert not is_alive(pid)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
