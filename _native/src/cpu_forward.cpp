@@ -1,0 +1,128 @@
+// The step: what it means to the rows, and who runs which instruction. The instructions themselves
+// stand in instructions.cpp.
+#include "edgeserve/cpu_forward.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace edgeserve {
+
+PageLayout::PageLayout(const std::vector<KvSpec>& layers, bool f32, int32_t page_tokens)
+    : layers_(layers), element_(f32 ? 4 : 2), blocks_(page_tokens / 16), page_bytes_(0) {
+  for (size_t layer = 0; layer < layers_.size(); ++layer) {
+    offsets_.push_back(page_bytes_);
+    page_bytes_ += layers_[layer].kv_heads * blocks_ * block_bytes(int32_t(layer));
+  }
+}
+
+int64_t PageLayout::block_bytes(int32_t layer) const {
+  return 2 * 16 * int64_t(layers_[size_t(layer)].head_dim) * element_;
+}
+
+int64_t PageLayout::head_offset(int32_t layer, int32_t head) const {
+  return offsets_[size_t(layer)] + head * blocks_ * block_bytes(layer);
+}
+
+CpuForward::CpuForward(Program program, const Kernels& kernels, const CpuLimits& limits,
+                       int threads, std::vector<int> cpus)
+    : program_(std::move(program)),
+      kernels_(kernels),
+      limits_(limits),
+      layout_(program_.layers, program_.kv_f32, limits.page_tokens),
+      threads_(threads, std::move(cpus)),
+      storage_(size_t(layout_.page_bytes() * limits.pages)),
+      arena_(size_t(program_.arena_row_bytes * limits.step_tokens +
+                    threads * scratch_floats() * int64_t(sizeof(float)))) {
+  for (int member = 0; member < threads; ++member) {
+    uint8_t* scratch = arena_.data() + program_.arena_row_bytes * limits_.step_tokens;
+    scratch_.push_back(reinterpret_cast<float*>(scratch) + member * scratch_floats());
+  }
+  for (const Instruction& i : program_.instructions)
+    if (i.code == Code::EMBED) ids_ = std::min(ids_, program_.matrices[size_t(i.args[0])].out);
+  rows_.reserve(size_t(limits_.step_tokens));
+}
+
+int64_t CpuForward::widest() const {
+  int64_t bytes = 0;
+  for (const BufferSpec& spec : program_.buffers) bytes = std::max(bytes, spec.row_bytes);
+  return bytes / int64_t(sizeof(float));
+}
+
+// Panels of the widest matrix or the attention's, then one row of floats.
+int64_t CpuForward::scratch_floats() const {
+  int64_t floats = 0;
+  for (const Packed& matrix : program_.matrices)
+    floats = std::max<int64_t>(floats, int64_t(kPanels) * in_padded(matrix.in) * kTile);
+  for (const Instruction& i : program_.instructions) {
+    if (i.code != Code::ATTEND) continue;
+    const KvSpec& kv = program_.layers[size_t(i.args[1])];
+    floats = std::max(floats, attend_scratch(i.args[2] / kv.kv_heads, kv.head_dim));
+  }
+  return round_up(floats, 16) + round_up(widest(), 16);
+}
+
+float* CpuForward::row_scratch(int member) const {
+  return scratch(member) + scratch_floats() - round_up(widest(), 16);
+}
+
+void CpuForward::prepare(const Step& step) {
+  if (step.tokens > limits_.step_tokens)
+    throw std::runtime_error("a step of " + std::to_string(step.tokens) + " tokens, at most " +
+                             std::to_string(limits_.step_tokens));
+  for (int32_t i = 0; i < step.tokens; ++i)
+    if (step.ids[i] < 0 || step.ids[i] >= ids_)
+      throw std::runtime_error("token id " + std::to_string(step.ids[i]) + " is outside the table");
+  step_ = step;
+  rows_.clear();
+  tiles_.clear();
+  for (int32_t s = 0; s < step.span_count; ++s) {
+    const Span& span = step.spans[s];
+    for (int32_t i = 0; i < span.count; ++i) {
+      if (i % kAttendRows == 0)
+        tiles_.push_back({int32_t(rows_.size()), std::min(kAttendRows, span.count - i)});
+      rows_.push_back({span.start + i, span.pages});
+    }
+  }
+  if (int32_t(rows_.size()) != step.tokens)
+    throw std::runtime_error("the spans of a step do not cover its tokens");
+}
+
+void CpuForward::run(const Step& step) {
+  if (step.tokens == 0) return;
+  prepare(step);
+  threads_.run([](void* self, int member) { static_cast<CpuForward*>(self)->execute(member); },
+               this);
+}
+
+void CpuForward::copy_page(int32_t from, int32_t to) {
+  const int64_t bytes = layout_.page_bytes();
+  std::memcpy(storage_.data() + to * bytes, storage_.data() + from * bytes, size_t(bytes));
+}
+
+void CpuForward::execute(int member) {
+  for (const Instruction& instruction : program_.instructions) {
+    if (instruction.wait) threads_.barrier();
+    execute(instruction, member);
+  }
+}
+
+void CpuForward::execute(const Instruction& instruction, int member) {
+  switch (instruction.code) {
+    case Code::EMBED: return embed(instruction, member);
+    case Code::CONVERT: return convert(instruction, member);
+    case Code::NORM: return norm(instruction, member);
+    case Code::MATMUL: return matmul(instruction, member);
+    case Code::ANGLES: return angles(instruction, member);
+    case Code::ROPE: return rope(instruction, member);
+    case Code::KEEP: return keep(instruction, member);
+    case Code::ATTEND: return attend(instruction, member);
+    case Code::GATED: return gated(instruction, member);
+    case Code::UNARY: return unary(instruction, member);
+    case Code::BINARY: return binary(instruction, member);
+    case Code::SELECT: return select(instruction, member);
+  }
+}
+
+}  // namespace edgeserve
