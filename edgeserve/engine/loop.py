@@ -127,6 +127,8 @@ class Engine:
         running = self._clock()
         outcome = self._core.run(work, self._horizon(plan, running))
         stopped = self._clock()
+        if outcome.reason == Reason.PAGES and not outcome.steps:
+            raise RuntimeError("the plan counted too few pages")  # it would do so for ever
         self._account.ran(outcome, planning_s=running - started)
         if outcome.steps and plan.is_decode:
             self._step_s = 0.5 * self._step_s + 0.5 * (stopped - running) / outcome.steps

@@ -63,10 +63,7 @@ class Scheduler:
             raise ValueError("the prompt does not fit in the pool; limits must prevent this")
         self._open[request.id] = request
         insort(self._waiting, request.rows[0], key=urgency)
-        if request.queue_deadline < math.inf:
-            heapq.heappush(self._timers, (request.queue_deadline, request.id, True))
-        if request.deadline < math.inf:
-            heapq.heappush(self._timers, (request.deadline, request.id, False))
+        self._set_timers(request)
 
     def end(self, row: Row) -> bool:
         """The row has ended. True when it was the last one of its request, which is then gone."""
@@ -89,6 +86,15 @@ class Scheduler:
         row.seated = False
 
     # Deadlines -------------------------------------------------------------------------------
+
+    def _set_timers(self, request: Request) -> None:
+        if len(self._timers) > 4 * len(self._open) + 64:  # most are of requests that have ended
+            self._timers = [timer for timer in self._timers if timer[1] in self._open]
+            heapq.heapify(self._timers)
+        if request.queue_deadline < math.inf:
+            heapq.heappush(self._timers, (request.queue_deadline, request.id, True))
+        if request.deadline < math.inf:
+            heapq.heappush(self._timers, (request.deadline, request.id, False))
 
     def next_deadline(self) -> float:
         """The next time at which `overdue` has something to say; infinity when never."""

@@ -41,7 +41,7 @@ def resolve_checkpoint(options: EngineOptions, progress: Progress) -> Resolved:
 
 
 async def aside(work: Callable[[], Resolved]) -> Resolved:
-    """What `work` returns, from a thread that nobody waits for at exit: a download may take long."""
+    """What `work` returns, from a thread that nobody waits for at exit: downloads take long."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Resolved] = loop.create_future()
 
