@@ -34,6 +34,8 @@ def describe(checkpoint: Checkpoint, options: GraphOptions) -> Decoder:
         activation=config.activation(),
         bias=config.flag("mlp_bias", config.has_tensor("model.layers.0.mlp.up_proj.bias")),
     )
+    out_bias = config.flag("attention_bias", config.has_tensor(f"{first}.o_proj.bias"))
+    out_bias = config.flag("attention_out_bias", out_bias)  # Seed-OSS tells them apart
     blocks = [
         AttentionBlock(
             heads=heads,
@@ -42,7 +44,7 @@ def describe(checkpoint: Checkpoint, options: GraphOptions) -> Decoder:
             rope=rotary,
             window=window,
             qkv_bias=config.flag("attention_bias", config.has_tensor(f"{first}.q_proj.bias")),
-            out_bias=config.flag("attention_bias", config.has_tensor(f"{first}.o_proj.bias")),
+            out_bias=out_bias,
         )
         for window in config.layer_windows(layers, _window(config, checkpoint.model_type))
     ]

@@ -145,7 +145,9 @@ def _biased(variant: Variant) -> set[str]:
     qkv = {f"self_attn.{name}_proj" for name in "qkv"}
     names = set(qkv) if variant.model_type == "qwen2" else set()
     if variant.config.get("attention_bias"):
-        names |= qkv | {"self_attn.o_proj"}
+        names |= qkv
+    if variant.config.get("attention_out_bias", variant.config.get("attention_bias")):
+        names |= {"self_attn.o_proj"}
     if variant.config.get("mlp_bias"):
         names |= {f"mlp.{name}_proj" for name in ("gate", "up", "down")}
     return names
@@ -223,6 +225,11 @@ VARIANTS = {
                 "layer_types": ["full_attention", "sliding_attention"],
                 "head_dim": 12,
             },
+        ),
+        Variant(
+            "seed-oss",
+            "seed_oss",
+            {"attention_bias": True, "attention_out_bias": False, "head_dim": 12},
         ),
         Variant("qwen2", "qwen2"),
         Variant(
