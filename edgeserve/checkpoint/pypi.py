@@ -97,8 +97,9 @@ def _download(
 def _cached(parent: Path, wheels: Sequence[Wheel]) -> tuple[Path, str] | None:
     """A published folder that satisfies the request; the newest when no version is asked."""
     found = []
-    for folder in parent.glob(f"{_stem([Wheel(w.name) for w in wheels])}-*"):
-        record = _read_record(folder)
+    for path in parent.glob(f"*/{RECORD}"):
+        folder = path.parent
+        record = None if folder.name.startswith(".") else _read_record(folder)
         if record is not None and _satisfies(record["wheels"], wheels):
             found.append((folder.stat().st_mtime_ns, folder, str(record["identity"])))
     return max(found)[1:] if found else None

@@ -54,7 +54,7 @@ _METHODS: dict[type, frozenset[str]] = {
     bytes: frozenset(),
 }
 _NO_FILTERS = ("pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr")
-_FORMAT_WIDTH = re.compile(r"\*|\d{5}")
+_FORMAT_WIDTH = re.compile(r"\*|\d{5}|\{[^{}]*\{")  # also a width that is itself a field
 
 
 class TooMuch(Exception):
@@ -313,7 +313,7 @@ def _check_digits(budget: Budget, given: Sequence[Any]) -> None:  # noqa: ARG001
 def _check_format(budget: Budget, given: Sequence[Any]) -> None:
     text = str(given[0])
     if _FORMAT_WIDTH.search(text):
-        raise TooMuch("it formats with a width of five digits")
+        raise TooMuch("it formats with a wide or computed width")
     marks = text.count("{") + text.count("%")
     budget.allow(len(text) + marks * max(map(budget.weight, given[1:]), default=0))
 
