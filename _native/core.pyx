@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+cimport cython
 from cpython.buffer cimport PyBUF_WRITE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int32_t
@@ -71,6 +72,7 @@ cdef Outcome to_outcome(const COutcome& outcome):
     return door
 
 
+@cython.no_gc_clear  # forward, pool and ring outlive the native core
 cdef class Core:
     cdef CCore* core
     cdef Forward forward

@@ -1,5 +1,6 @@
 """The prefix index: which pages hold the keys and values of which tokens (see prefix.h)."""
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libcpp.vector cimport vector
 
@@ -7,6 +8,7 @@ from edgeserve._native.pages cimport PagePool
 from edgeserve._native.sequence cimport Sequence, to_ids
 
 
+@cython.no_gc  # in no cycle; and the collector must not take the pool away first
 cdef class PrefixTree:
     def __cinit__(
         self, PagePool pool not None, int32_t page_tokens, max_records=None, max_pages=None

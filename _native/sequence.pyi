@@ -88,5 +88,7 @@ class Sequence:
         fork reports no prompt logprobs. Raises ValueError later."""
     def release(self) -> None:
         """Give all pages back; computed is 0. Tokens, text and sampler state stay."""
+    def page_ids(self) -> list[int]:
+        """Its page table: page i holds positions from i * page_tokens."""
     def tokens(self) -> memoryview:
         """A copy of all its token ids, format "i"."""

@@ -1,5 +1,6 @@
 """One choice of one request: tokens, pages, settings and the state of its text (sequence.h)."""
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
@@ -36,6 +37,7 @@ cdef Sequence wrap(CSequence* sequence, Vocabulary vocabulary, PagePool pool):
     return door
 
 
+@cython.no_gc  # in no cycle; and the collector must not take the pool away first
 cdef class Sequence:
     def __init__(
         self,
@@ -147,6 +149,9 @@ cdef class Sequence:
 
     def release(self):
         self.sequence.release()
+
+    def page_ids(self):
+        return self.sequence.pages()
 
     def tokens(self):
         cdef const vector[int32_t]* ids = &self.sequence.tokens()

@@ -1,5 +1,6 @@
 """From token ids to certain text, and the pieces' way to their reader (text.h, ring.h)."""
 
+cimport cython
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t
 from libcpp cimport bool as cbool
@@ -89,6 +90,7 @@ cdef object stop_string(CTextStream* stream, const Gain& gain):
     return to_text(stream.stops().string_at(gain.stop)) if gain.stop >= 0 else None
 
 
+@cython.no_gc  # in no cycle
 cdef class TextStream:
     def __cinit__(
         self,

@@ -1,6 +1,7 @@
 #include "edgeserve/sampler.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "edgeserve/philox.h"
@@ -114,7 +115,8 @@ int32_t Sampler::choose(const Draft& draft, float* logits) {
   if (settings.is_greedy()) return row_find(logits, vocab_, max);
   const double random = uniform(settings.seed, draft.choice,
                                 static_cast<int32_t>(draft.tokens.size()), Draw::TOKEN);
-  const float scale = static_cast<float>(1.0 / settings.temperature);
+  // Never 0: a forbidden token's -inf would become NaN.
+  const float scale = std::max(static_cast<float>(1.0 / settings.temperature), FLT_MIN);
   double total = 0;
   if (settings.top_k > 0 && settings.top_k < vocab_) {
     take_top_k(logits, settings.top_k, max, scale);
