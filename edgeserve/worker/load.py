@@ -88,7 +88,12 @@ def _load(
     )
     tokenizer, sampler = family.tokenizer(checkpoint), family.sampler(checkpoint)
     info = describe(options, family, bundle, limits)
-    info = msgspec.structs.replace(info, page_bytes=page_bytes)
+    info = msgspec.structs.replace(
+        info,
+        page_bytes=page_bytes,
+        isa=getattr(forward, "isa", info.isa),
+        threads=getattr(forward, "threads", info.threads),
+    )
     if found.kind != "bundle":  # which knows better than its folder's name
         info = msgspec.structs.replace(info, identity=found.identity, name=found.name)
     return Runtime(
@@ -139,10 +144,10 @@ def describe(options: EngineOptions, family: Family, bundle: Bundle, limits: Lim
         model_type=checkpoint.model_type,
         family=family.name,
         backend=options.backend,
-        isa=options.isa or "auto",
-        dtype=options.dtype,
-        kv_dtype=options.kv_dtype,
-        threads=options.threads or 0,
+        isa=options.isa or "",
+        dtype="bf16" if options.dtype == "auto" else options.dtype,
+        kv_dtype=_kv_dtype(options),
+        threads=options.threads or 1,
         layers=spec.layers,
         vocab=spec.vocab,
         context=spec.context,
@@ -155,6 +160,12 @@ def describe(options: EngineOptions, family: Family, bundle: Bundle, limits: Lim
         generation_defaults=SamplerDefaults.from_generation_config(checkpoint.generation_config),
         options=tuple(map(describe_option, sampler.options)),
     )
+
+
+def _kv_dtype(options: EngineOptions) -> str:
+    if options.kv_dtype != "auto":
+        return options.kv_dtype
+    return "f32" if options.dtype == "f32" else "bf16"
 
 
 def describe_option(option: Option) -> FamilyOption:
