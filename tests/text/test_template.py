@@ -26,20 +26,30 @@ def render(source: str, messages: Any = USER, **settings: Any) -> str:
         ("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}", "<s>hi</s>"),
         ("{%- if tools is none %}none{%- endif %}", "none"),
         ("  {% if true %}\nx\n  {% endif %}\n", "x\n"),  # trim_blocks, lstrip_blocks
-        ("{{ {'a': '<é&\\'>', 'b': [1, none, true]} | tojson }}",
-         '{"a": "<é&\'>", "b": [1, null, true]}'),
+        (
+            "{{ {'a': '<é&\\'>', 'b': [1, none, true]} | tojson }}",
+            '{"a": "<é&\'>", "b": [1, null, true]}',
+        ),
         ("{{ {'a': 1} | tojson(indent=2) }}", '{\n  "a": 1\n}'),
         ("{% for i in range(9) %}{% if i == 3 %}{% break %}{% endif %}{{ i }}{% endfor %}", "012"),
         ("{% generation %}{{ messages[0].content }}{% endgeneration %}!", "hi!"),
-        ("{% set ns = namespace(x=1) %}{% for i in [1, 2] %}{% set ns.x = ns.x + i %}{% endfor %}"
-         "{{ ns.x }}", "4"),
+        (
+            "{% set ns = namespace(x=1) %}{% for i in [1, 2] %}{% set ns.x = ns.x + i %}{% endfor %}"
+            "{{ ns.x }}",
+            "4",
+        ),
         ("{% for k, v in {'b': 1, 'a': 2}.items() %}{{ k }}{{ v }}{% endfor %}", "b1a2"),
         ("{{ 'a-b'.split('-') | join('+') }}{{ ', '.join(['x', 'y']) }}", "a+bx, y"),
         ("{% macro m(x) %}[{{ x }}]{% endmacro %}{{ m('a') ~ m(1) }}", "[a][1]"),
         ("{{ messages | map(attribute='role') | list }}", "['user']"),
-        ("{{ 'abc'[::-1] }}{{ ' x '.strip() }}{{ 'a%s' % 'b' }}{{ 'x{}y'.format(3) }}", "cbaxabx3y"),
-        ("{% for m in messages %}{{ loop.index }}/{{ loop.length }}{{ loop.last }}{% endfor %}",
-         "1/1True"),
+        (
+            "{{ 'abc'[::-1] }}{{ ' x '.strip() }}{{ 'a%s' % 'b' }}{{ 'x{}y'.format(3) }}",
+            "cbaxabx3y",
+        ),
+        (
+            "{% for m in messages %}{{ loop.index }}/{{ loop.length }}{{ loop.last }}{% endfor %}",
+            "1/1True",
+        ),
         ("{% set x %}{% for i in [1, 2] %}{{ i }},{% endfor %}{% endset %}{{ x }}", "1,2,"),
         ("{{ dict(a=1) }}{{ (1, 'b') }}{{ 7 // 2 }}{{ 2 ** 10 }}", "{'a': 1}(1, 'b')31024"),
         ("{{ strftime_now('%Y') | length }}", "4"),
@@ -152,7 +162,8 @@ def test_an_error_in_an_expression_is_the_requests() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ["{% for %}", "{{ x", "{% endfor %}", "{{ 1 | nofilter }}", "(" * 5000 + "{{ " + "(" * 5000]
+    "source",
+    ["{% for %}", "{{ x", "{% endfor %}", "{{ 1 | nofilter }}", "(" * 5000 + "{{ " + "(" * 5000],
 )
 def test_a_template_that_is_not_jinja_is_a_checkpoint_error(source: str) -> None:
     if "nofilter" in source or source.startswith("{"):
@@ -167,7 +178,9 @@ def test_parts_become_text_unless_the_template_reads_parts() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     chat = [{"role": "user", "content": parts}]
     assert render("{{ messages[0].content }}", chat) == "a\nb"
-    reads = "{% for m in messages %}{% for p in m['content'] %}<{{ p.text }}>{% endfor %}{% endfor %}"
+    reads = (
+        "{% for m in messages %}{% for p in m['content'] %}<{{ p.text }}>{% endfor %}{% endfor %}"
+    )
     assert render(reads, chat) == "<a><b>"
     through = "{% set c = messages[0].content %}{% for p in c %}<{{ p.text }}>{% endfor %}"
     assert render(through, chat) == "<a><b>"
