@@ -27,6 +27,7 @@ from edgeserve.pipeline.relay import Relay
 from edgeserve.sampling import SamplingParams
 
 if TYPE_CHECKING:
+    from edgeserve.http.inline import InlineServer
     from edgeserve.stats import CacheStats, SchedulingStats
     from edgeserve.worker.inline import InlineReplica
 
@@ -94,6 +95,7 @@ class LLM:
         self._closed = False
         self._calls = 0  # open ones
         self._idle = threading.Condition()
+        self._servers: list[InlineServer] = []
         self._thread, self._replica = _start(options, on_progress)
         self._model = ServedModel.from_info(
             self._replica.info, self._replica, ModelOptions(chat_template=options.chat_template)
@@ -193,9 +195,11 @@ class LLM:
     # Life ------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Wait for open calls, then free the model. Later calls raise RuntimeError."""
+        """Wait for open calls, end `serve`, free the model. Later calls raise RuntimeError."""
         with self._idle:
             self._closed = True
+            for server in self._servers:
+                server.stop()
             self._idle.wait_for(lambda: not self._calls)
         self._stop()
 
@@ -289,6 +293,8 @@ class LLM:
         served = serve_options(self._options, {"served_model_name": served_model_name, **given})
         with self._entered():
             server = InlineServer(self._model, self._replica, served, self._thread.loop)
+            with self._idle:
+                self._servers.append(server)
             if on_ready is not None:
                 on_ready(server.url)
             server.wait()

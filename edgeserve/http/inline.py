@@ -103,7 +103,8 @@ class InlineServer:
 
     def stop(self) -> None:
         """The first call drains, the second ends now. Any thread."""
-        self._loop.call_soon_threadsafe(self._server.stop)
+        if not self._running.done():
+            self._loop.call_soon_threadsafe(self._server.stop)
 
     def wait(self) -> None:
         """Until the server has ended. Ctrl-C stops it."""

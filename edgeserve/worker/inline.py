@@ -50,7 +50,10 @@ class InlineReplica:
         """Stop the engine. Open requests fail with `ShuttingDown`."""
         if self._is_open:
             self._is_open = False
-            await asyncio.to_thread(self._service.close)
+            try:
+                await asyncio.to_thread(self._service.close)
+            except RuntimeError:  # the interpreter is ending and starts no more threads
+                self._service.close()
             self._loop.remove_reader(self._service.fileno())
             self._deliver()
 
