@@ -12,8 +12,8 @@ import msgspec
 
 from edgeserve._native.stream import Vocabulary
 from edgeserve.backends.contract import Backend
-from edgeserve.bundle.ensure import ensure
 from edgeserve.bundle.bundle import Bundle
+from edgeserve.bundle.ensure import ensure
 from edgeserve.checkpoint.open import open_checkpoint
 from edgeserve.checkpoint.resolve import Resolved, resolve, resolve_path
 from edgeserve.checkpoint.view import Checkpoint
@@ -21,7 +21,7 @@ from edgeserve.config import PAGE_TOKENS, EngineOptions
 from edgeserve.engine.runtime import Runtime
 from edgeserve.errors import BadConfig
 from edgeserve.family import discover
-from edgeserve.family.contract import Family, GraphOptions, Option
+from edgeserve.family.contract import Family, GraphOptions, ModelSpec, Option, Sampler
 from edgeserve.graph.values import Graph
 from edgeserve.log import Log
 from edgeserve.model_info import FamilyOption, Limits, ModelInfo
@@ -77,7 +77,14 @@ def _load(
     options: EngineOptions, found: Resolved, family: Family, backend: Backend, bundle: Bundle
 ) -> Runtime:
     checkpoint = bundle.checkpoint  # has all but the weights, and opens at once
-    graph, limits, page_bytes = size_up(options, checkpoint, family, backend, packed_bytes(bundle))
+    spec, sampler = family.spec(checkpoint), family.sampler(checkpoint)
+    free = available_bytes()
+    room = Room(
+        spec.context,
+        page_bytes=0,
+        free_bytes=None if free is None else max(0, free - packed_bytes(bundle)),
+    )
+    graph, limits, room = size_up(options, checkpoint, family, backend, room)
     forward = backend.load(
         graph,
         bundle.component(),
@@ -86,11 +93,11 @@ def _load(
         pages=limits.pages,
         page_tokens=limits.page_tokens,
     )
-    tokenizer, sampler = family.tokenizer(checkpoint), family.sampler(checkpoint)
-    info = describe(options, family, bundle, limits)
+    tokenizer = family.tokenizer(checkpoint)
+    info = describe(options, family, bundle, spec, sampler, limits)
     info = msgspec.structs.replace(
         info,
-        page_bytes=page_bytes,
+        page_bytes=room.page_bytes,
         isa=getattr(forward, "isa", info.isa),
         threads=getattr(forward, "threads", info.threads),
     )
@@ -114,28 +121,27 @@ def packed_bytes(bundle: Bundle) -> int:
 
 
 def size_up(
-    options: EngineOptions,
-    checkpoint: Checkpoint,
-    family: Family,
-    backend: Backend,
-    weight_bytes: int,
-) -> tuple[Graph, Limits, int]:
-    """The graph for the longest sequence that fits, the limits, and the bytes of a page."""
-    context = family.spec(checkpoint).context
-    longest = longest_sequence(options, context)
+    options: EngineOptions, checkpoint: Checkpoint, family: Family, backend: Backend, room: Room
+) -> tuple[Graph, Limits, Room]:
+    """The graph for the longest sequence that fits, the limits, and the room with its page size."""
+    longest = longest_sequence(options, room.context)
     graph = family.graph(checkpoint, GraphOptions(max_model_len=longest))
-    page_bytes = backend.page_bytes(graph, options, PAGE_TOKENS)
-    free = available_bytes()
-    room = Room(context, page_bytes, None if free is None else max(0, free - weight_bytes))
+    room = room._replace(page_bytes=backend.page_bytes(graph, options, PAGE_TOKENS))
     limits = make_limits(options, room)
     if limits.max_model_len != longest:  # what fits is shorter: the graph may depend on it
         graph = family.graph(checkpoint, GraphOptions(max_model_len=limits.max_model_len))
-    return graph, limits, page_bytes
+    return graph, limits, room
 
 
-def describe(options: EngineOptions, family: Family, bundle: Bundle, limits: Limits) -> ModelInfo:
+def describe(
+    options: EngineOptions,
+    family: Family,
+    bundle: Bundle,
+    spec: ModelSpec,
+    sampler: Sampler,
+    limits: Limits,
+) -> ModelInfo:
     checkpoint = bundle.checkpoint
-    spec, sampler = family.spec(checkpoint), family.sampler(checkpoint)
     return ModelInfo(
         identity=checkpoint.identity,
         name=bundle.manifest.name,
