@@ -53,7 +53,8 @@ class Access:
             }
             if status == 200 and record.code is None:
                 self._metrics.answered(usage)
-        write = LOG.info if self._every or status >= 500 else LOG.debug
+        broken = status >= 500 and not record.route.startswith("/health")
+        write = LOG.info if self._every or broken else LOG.debug
         write(
             "request",
             id=record.request_id,
