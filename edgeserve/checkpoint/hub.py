@@ -32,11 +32,11 @@ def fetch(source: str, *, cache_dir: Path, offline: bool, progress: Progress) ->
         if not any(folder.glob("*.safetensors")):
             folder = Path(snapshot_download(allow_patterns=["*.gguf"], **settings))
     except Exception as error:
-        raise CheckpointError(_reason(error, source, offline)) from None
+        raise CheckpointError(explain(error, source, offline=offline)) from None
     return folder
 
 
-def _reason(error: Exception, source: str, offline: bool) -> str:
+def explain(error: Exception, source: str, *, offline: bool) -> str:
     """One sentence with the way out, for each way the hub can say no."""
     from huggingface_hub import errors
 

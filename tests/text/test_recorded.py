@@ -21,9 +21,11 @@ MODELS = {"smollm2": SMOLLM2, "qwen2.5-coder": QWEN_CODER}
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def model(request: pytest.FixtureRequest) -> tuple[dict[str, Any], GgufFile, Tokenizer]:
+def model(
+    request: pytest.FixtureRequest, model_cache: Path
+) -> tuple[dict[str, Any], GgufFile, Tokenizer]:
     recorded = json.loads((DATA / f"{request.param}.json").read_text("utf-8"))
-    file = GgufFile(find_model(MODELS[request.param]).path)
+    file = GgufFile(find_model(MODELS[request.param], model_cache).path)
     return recorded, file, Tokenizer(convert(file.metadata))
 
 
@@ -59,9 +61,9 @@ def test_prompts_are_those_of_transformers(
 
 @pytest.mark.parity
 @pytest.mark.parametrize("name", MODELS)
-def test_recorded_prompts_are_what_transformers_renders_now(name: str) -> None:
+def test_recorded_prompts_are_what_transformers_renders_now(name: str, model_cache: Path) -> None:
     from tests.data.text.record_text import render
 
-    file = GgufFile(find_model(MODELS[name]).path)
+    file = GgufFile(find_model(MODELS[name], model_cache).path)
     recorded = json.loads((DATA / f"{name}.json").read_text("utf-8"))
     assert render(gguf_config.chat_templates(file.metadata)["default"], {}) == recorded["chats"]
