@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,16 +16,16 @@ from tests.data import recorded
 PAGE = 16
 
 
-def reference_of(name: str) -> Reference:
-    checkpoint = models.open_model(name)
+def reference_of(name: str, cache_dir: Path) -> Reference:
+    checkpoint = models.open_model(name, cache_dir)
     family = discover.load(checkpoint.model_type)
     graph = family.graph(checkpoint, GraphOptions(max_model_len=2048))
     return Reference(graph, checkpoint.dequantise, pages=128, page_tokens=PAGE)
 
 
 @pytest.fixture(scope="module")
-def smollm2() -> Reference:
-    return reference_of(models.SMOLLM2)
+def smollm2(model_cache: Path) -> Reference:
+    return reference_of(models.SMOLLM2, model_cache)
 
 
 def assert_greedy(reference: Reference, runs: list[recorded.GreedyRun]) -> None:
@@ -61,14 +63,16 @@ def test_distributions_of_smollm2_are_those_of_transformers(smollm2: Reference) 
 
 
 @pytest.mark.slow
-def test_greedy_texts_of_qwen_are_those_of_transformers() -> None:
-    assert_greedy(reference_of(models.QWEN_CODER), recorded.greedy_runs("qwen2.5-coder"))
+def test_greedy_texts_of_qwen_are_those_of_transformers(model_cache: Path) -> None:
+    assert_greedy(
+        reference_of(models.QWEN_CODER, model_cache), recorded.greedy_runs("qwen2.5-coder")
+    )
 
 
 @pytest.mark.parametrize("model", recorded.MODELS)
-def test_prompts_are_made_as_they_were_recorded(model: str) -> None:
+def test_prompts_are_made_as_they_were_recorded(model: str, model_cache: Path) -> None:
     """Our tokenizer and template, from the GGUF alone."""
-    checkpoint = models.open_model(recorded.MODELS[model])
+    checkpoint = models.open_model(recorded.MODELS[model], model_cache)
     family = discover.load(checkpoint.model_type)
     tokenizer, template = family.tokenizer(checkpoint), family.template(checkpoint)
     assert template is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -25,10 +27,10 @@ def test_tiny_recordings_are_what_transformers_computes() -> None:
 
 
 @pytest.fixture(scope="module", params=recorded.MODELS)
-def model(request: pytest.FixtureRequest):
+def model(request: pytest.FixtureRequest, model_cache: Path):
     """The name of a recording, and transformers' model of the same GGUF."""
     name = request.param
-    gguf = models.find_model(recorded.MODELS[name]).path
+    gguf = models.find_model(recorded.MODELS[name], model_cache).path
     return name, record_models.load_model(gguf)
 
 
@@ -47,11 +49,13 @@ def test_distributions_are_what_transformers_computes(model) -> None:
     assert (full.argmax(axis=1) == text.argmax).all()
 
 
-def test_logits_of_the_reference_interpreter_are_those_of_transformers(model) -> None:
+def test_logits_of_the_reference_interpreter_are_those_of_transformers(
+    model, model_cache: Path
+) -> None:
     """float32 on both sides, over a text of 300 tokens and all of the vocabulary."""
     name, network = model
     ids = recorded.distributions(name).ids[:300]
-    checkpoint = models.open_model(recorded.MODELS[name])
+    checkpoint = models.open_model(recorded.MODELS[name], model_cache)
     family = discover.load(checkpoint.model_type)
     graph = family.graph(checkpoint, GraphOptions(max_model_len=1024))
     reference = Reference(graph, checkpoint.dequantise, pages=19)
