@@ -361,7 +361,8 @@ def _finish(thread: LoopThread, replica: InlineReplica) -> None:
 
 async def _collect(model: ServedModel, call: Call) -> list[CompletionOutput]:
     async with await model.start(call) as answer:
-        return await collect(answer, model.token_bytes if call.params.wants_logprobs else [])
+        wants = call.params.wants_logprobs
+        return await collect(answer, await model.load_token_bytes() if wants else [])
 
 
 def _is_one(prompts: object) -> bool:

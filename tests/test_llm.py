@@ -68,6 +68,7 @@ def test_generate_always_gives_a_list(llm: LLM) -> None:
     assert len(output.token_ids) == len(HELLO) + 1  # with the end-of-sequence token
 
 
+@pytest.mark.works("`LLM.generate` answers texts and conversations, all in one batch")
 @pytest.mark.parametrize(
     "prompts",
     [
@@ -216,6 +217,9 @@ def test_metrics_of_a_stream_are_told_once(llm: LLM) -> None:
     assert 0 < metrics.time_to_first_token_s <= metrics.total_s
 
 
+@pytest.mark.works(
+    "`LLM.generate_stream`: cancelled or closed, it frees its row and tells its metrics"
+)
 @pytest.mark.parametrize("how", ["cancel", "close"])
 def test_a_stopped_stream_frees_its_row_and_tells_its_metrics(llm: LLM, how: str) -> None:
     told: list[GenerationMetrics] = []
@@ -257,8 +261,9 @@ def test_a_plugin_that_fails_is_an_error_of_its_request_alone(llm: LLM) -> None:
 # Threads ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.works("`LLM` is called from several threads at once; their calls share the batch")
 def test_calls_from_several_threads_run_in_one_batch(llm: LLM) -> None:
-    """Eight rows that each wait 10 ms per token in turn: the engine is shared, none is refused."""
+    """Three times as many as there are seats: the engine is shared, none is refused."""
     before = llm.get_scheduling_metrics()
     texts: dict[int, str] = {}
 

@@ -28,6 +28,7 @@ def llm(scripted_checkpoint: Path, cache: Path) -> Iterator[LLM]:
         yield llm
 
 
+@pytest.mark.works("`LLM.serve` is HTTP over the model in this process")
 def test_serve_answers_over_the_same_engine(llm: LLM) -> None:
     urls: list[str] = []
     ready = threading.Event()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from edgeserve.text.template import ChatTemplate
     from edgeserve.text.tokenizer import Tokenizer
 
-INLINE_CHARS = 4096  # up to about 1 ms of template and tokenizer
+INLINE_CHARS = 2000  # up to about 1 ms of template and tokenizer
 RENDER_ARGUMENTS = frozenset(
     ["self", "messages", "tools", "documents", "add_generation_prompt", "continue_final_message"]
 )
@@ -65,13 +65,12 @@ class Encoder:
         return tuple(dict.fromkeys(ids for ids in encoded if ids))
 
     def check_ids(self, ids: Sequence[int], param: str) -> None:
-        for token in ids:
-            if not 0 <= token < self._vocab:
-                raise InvalidRequest(
-                    f"token id {token} is not in the vocabulary, whose ids are 0 to "
-                    f"{self._vocab - 1}",
-                    param=param,
-                )
+        if ids and (min(ids) < 0 or max(ids) >= self._vocab):
+            wrong = next(token for token in ids if not 0 <= token < self._vocab)
+            raise InvalidRequest(
+                f"token id {wrong} is not in the vocabulary, whose ids are 0 to {self._vocab - 1}",
+                param=param,
+            )
 
     def _one(self, prompt: Prompt, call: Call) -> Tokens:
         if isinstance(prompt, Chat):

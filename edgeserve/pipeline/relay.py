@@ -89,7 +89,8 @@ class Relay:
         async with await self._model.start(self._call) as answer:
             self._answer = answer
             self._watch.open = answer.choices
-            token_bytes = self._model.token_bytes if self._call.params.wants_logprobs else []
+            wants = self._call.params.wants_logprobs
+            token_bytes = await self._model.load_token_bytes() if wants else []
             async for piece in answer:
                 made = delta(piece, answer.prompt_tokens, token_bytes)
                 self._watch.note(made)

@@ -71,6 +71,7 @@ ARGUMENTS: dict[str, Any] = {
 OF_THE_CONSTRUCTOR_ITSELF = ("clear_engine_cache", "on_progress")
 
 
+@pytest.mark.works("Names of Edge-LLM's Python API do what docs/python.md says of each")
 @each("Constructor")
 def test_arguments_of_the_constructor(row: Row) -> None:
     if row.name in OF_THE_CONSTRUCTOR_ITSELF:
