@@ -67,7 +67,7 @@ def check(answer: httpx.Response) -> None:
 @pytest.mark.parametrize("path", CASES)
 def test_any_json_is_answered(path: str, server: Running, http: httpx.Client) -> None:
     @settings(
-        max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), database=None
     )
     @given(CASES[path])
     def try_body(body: Any) -> None:
@@ -86,7 +86,7 @@ def test_any_bytes_are_answered(path: str, http: httpx.Client) -> None:
     start = b'{"messages":[{"role":"user","content":"hi"}],"prompt":"hi"'
 
     @settings(
-        max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None
     )
     @given(st.binary(max_size=60), st.sampled_from([b"", start, start + b',"stop":']))
     def try_bytes(tail: bytes, head: bytes) -> None:

@@ -112,6 +112,17 @@ def test_a_slow_reader_holds_the_encoding_back_and_gets_everything(server: Runni
     assert b"".join(parts).count(b"x" * 999) == 12_000
 
 
+def test_a_reader_that_stopped_and_left_leaves_nothing(server: Running) -> None:
+    """The hang-up comes while the response waits for the transport, not for a token."""
+    answers = server.application.serving.drain.answers
+    body = json.dumps(chat(say("x" * 1000, times=20_000), stream=True)).encode()
+    with connected(server, raw_request(body)):
+        server.until(lambda: len(answers) == 1)
+        time.sleep(0.5)
+        assert len(answers) == 1
+    server.until(lambda: not answers and server.application.serving.drain.active == 0)
+
+
 # Streams -------------------------------------------------------------------------------------
 
 
