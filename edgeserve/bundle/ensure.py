@@ -105,5 +105,6 @@ def _is_cached(target: Path, key: str, *, verify: bool) -> bool:
 
 
 def _folder_name(recipe: Recipe) -> str:
-    slug = re.sub(r"[^A-Za-z0-9.]+", "-", recipe.name).strip("-.")[:60] or "model"
+    """Of the key alone: a checkpoint that was renamed still hits."""
+    slug = re.sub(r"[^A-Za-z0-9.]+", "-", recipe.checkpoint.model_type).strip("-.")[:60] or "model"
     return f"{slug}-{recipe.key[:_KEY_DIGITS]}"
