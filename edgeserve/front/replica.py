@@ -173,8 +173,9 @@ class Replica:
             self._become(Status(state, reason, stage, done, total))
 
     def _become(self, status: Status) -> None:
-        self._status = status
-        self._on_change()
+        if self._status.state is not State.STOPPED:
+            self._status = status
+            self._on_change()
 
     async def close(self) -> None:
         """Stop the worker. Open requests fail with `ShuttingDown`."""

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -60,7 +59,8 @@ class WorkerProcess:
         self._deliver = deliver
         self._progress = progress
         self._heartbeat = heartbeat
-        self._heard = time.monotonic()
+        self._missed = 0  # beats without any sign of life
+        self._stalled = 0  # answers in a row that tell of a stalled engine
         self._reason = ""
         self._fault: ErrorInfo | None = None
         self._start = start
@@ -83,14 +83,12 @@ class WorkerProcess:
         return None if self._fault is None else EdgeserveError.from_info(self._fault)
 
     def _receive(self, message: Message) -> None:
-        self._heard = time.monotonic()
+        self._missed = 0
         if isinstance(message, Events):
             for event in message.events:
                 self._deliver(event)
         elif isinstance(message, Pong):
-            self.stats = message.stats
-            if message.stalled_s > self._heartbeat.stalled_s:
-                self.kill(f"its engine made no step in {message.stalled_s:.0f} s")
+            self._look_at(message)
         elif isinstance(message, Hello):
             self._greet(message)
         elif isinstance(message, Progress):
@@ -107,17 +105,25 @@ class WorkerProcess:
         self._greeted = True
         self.connection.send(self._start)
 
+    def _look_at(self, pong: Pong) -> None:
+        self.stats = pong.stats
+        self._stalled = self._stalled + 1 if pong.stalled_s > self._heartbeat.stalled_s else 0
+        if self._stalled > 1:  # once may be a machine that slept
+            self.kill(f"its engine made no step in {pong.stalled_s:.0f} s")
+
     def _tick(self) -> None:
-        """Ask for a sign of life; loading has its own time limit."""
+        """Ask for a sign of life; loading has its own time limit.
+
+        Beats are counted, not seconds: when this loop was held up, the worker is not to blame.
+        """
         beat = self._heartbeat
         if self.ready.done():
-            silent = time.monotonic() - self._heard
-            if silent > beat.silent_s:
-                self.kill(f"it did not answer for {silent:.0f} s")
+            silent_s = self._missed * beat.interval_s
+            if silent_s > beat.silent_s:
+                self.kill(f"it did not answer for {silent_s:.0f} s")
                 return
             self.connection.send(Ping())
-        else:
-            self._heard = time.monotonic()
+            self._missed += 1
         self._beat = self._loop.call_later(beat.interval_s, self._tick)
 
     def kill(self, reason: str) -> None:

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,14 @@ async def test_a_stopped_worker_is_killed_and_replaced(start: Start) -> None:
     assert "did not answer" in (await fails(ticket)).message
     await watched.until(State.READY)
     assert await ask(watched.replica)
+
+
+async def test_a_front_that_was_held_up_does_not_blame_its_worker(start: Start) -> None:
+    watched = await start()
+    pid = watched.replica.pid
+    time.sleep(2 * CARE.heartbeat.silent_s)  # holds up the loop, as a stopped front would be
+    assert len(await ask(watched.replica)) == 20
+    assert watched.replica.pid == pid
 
 
 async def test_a_broken_network_is_told_and_the_worker_replaced(start: Start) -> None:
