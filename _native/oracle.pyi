@@ -9,7 +9,9 @@ class CallbackForward(Forward):
 
     def __init__(
         self,
-        call: Callable[[memoryview, list[tuple[int, int, memoryview]], memoryview, memoryview], None],
+        call: Callable[
+            [memoryview, list[tuple[int, int, memoryview]], memoryview, memoryview], None
+        ],
         copy_page: Callable[[int, int], None] | None = None,
         *,
         vocab: int,

@@ -2,8 +2,8 @@
 
 The core calls the sampler natively; this door is for tests, benches and tools. Steps in order:
 bias, bad words and suppressed ids, min_tokens, mask, repetition, frequency and presence penalties,
-temperature, top_k, typical_p, top_p, min_p, draw. Each filter sees the renormalised survivors of the
-one before. A temperature below 1e-6 is greedy.
+temperature, top_k, typical_p, top_p, min_p, draw. Each filter sees the renormalised survivors of
+the one before. A temperature below 1e-6 is greedy.
 """
 
 from collections.abc import Iterable

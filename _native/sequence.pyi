@@ -73,8 +73,8 @@ class Sequence:
     def set_mask(self, bits: object) -> None:
         """Allow only the ids whose bit is set, for the next token alone.
 
-        A buffer of 32-bit words, id i in word i // 32, bit i % 32; ids beyond it are refused. May be
-        set before the step runs, and then costs no stop of the native loop."""
+        A buffer of 32-bit words, id i in word i // 32, bit i % 32; ids beyond it are refused. May
+        be set before the step runs, and then costs no stop of the native loop."""
     def pages_for(self, tokens: int) -> int:
         """Free pages needed to compute `tokens` more tokens, copies on write included."""
     def adopt(self, tree: PrefixTree, limit: int | None = None) -> int:

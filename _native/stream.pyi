@@ -27,7 +27,7 @@ class Vocabulary:
     """The bytes of each token id, and which ids are special. Immutable; shared by all sequences."""
 
     def __init__(self, pieces: Items[bytes], special_ids: Iterable[int] = ()) -> None:
-        """`pieces[id]` are the exact bytes of a token. Raises IndexError for a special id beyond."""
+        """`pieces[id]`: the exact bytes of a token. Raises IndexError for a special id beyond."""
     @property
     def size(self) -> int:
         """Number of ids. An id beyond (padding of the logits) has no text."""

@@ -117,31 +117,34 @@ int32_t Sampler::choose(const Draft& draft, float* logits) {
                                 static_cast<int32_t>(draft.tokens.size()), Draw::TOKEN);
   // Never 0: a forbidden token's -inf would become NaN.
   const float scale = std::max(static_cast<float>(1.0 / settings.temperature), FLT_MIN);
-  double total = 0;
-  if (settings.top_k > 0 && settings.top_k < vocab_) {
-    take_top_k(logits, settings.top_k, max, scale);
-    total = candidate_total();
-  } else {
-    total = row_weights(logits, vocab_, max, scale, weights_.data(), sums_.data());
-    if (settings.typical_p < 1) {
-      take_above(logits, 0);
-      sort_candidates();
-    } else if (settings.top_p < 1) {
-      take_nucleus(logits, total, settings.top_p);
-    } else if (settings.min_p > 0) {
-      take_above(logits, static_cast<float>(settings.min_p));
-      sort_candidates();
-    } else {
-      return draw_all(total, random);
-    }
+  if (!narrow(settings, logits, max, scale)) {
+    return draw_all(row_weights(logits, vocab_, max, scale, weights_.data(), sums_.data()), random);
   }
-  if (settings.typical_p < 1) {
-    keep_typical(settings.typical_p);
-    total = candidate_total();
-  }
-  if (settings.top_p < 1) keep_nucleus(settings.top_p * total);
+  if (settings.typical_p < 1) keep_typical(settings.typical_p);
+  if (settings.top_p < 1) keep_nucleus(settings.top_p);
   if (settings.min_p > 0) keep_min_p(settings.min_p);
   return draw_candidate(random);
+}
+
+// Makes `candidates_` from the row, and applies the first filter where that saves work. Returns
+// false when no filter is set.
+bool Sampler::narrow(const SamplerSettings& settings, const float* logits, float max, float scale) {
+  if (settings.top_k > 0 && settings.top_k < vocab_) {
+    take_top_k(logits, settings.top_k, max, scale);
+    return true;
+  }
+  const bool any = settings.typical_p < 1 || settings.top_p < 1 || settings.min_p > 0;
+  if (!any) return false;
+  const double total = row_weights(logits, vocab_, max, scale, weights_.data(), sums_.data());
+  rest_ = 0;
+  if (settings.typical_p < 1) {
+    take_above(logits, 0);
+  } else if (settings.top_p < 1) {
+    take_nucleus(logits, total, settings.top_p);
+  } else {
+    take_above(logits, static_cast<float>(settings.min_p));
+  }
+  return true;
 }
 
 // The id under which `uniform` of the total weight falls, walking ids upwards, a block at a time.
@@ -188,12 +191,6 @@ double Sampler::candidate_total() const {
   return total;
 }
 
-void Sampler::sort_candidates() {
-  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-  });
-}
-
 // The k highest logits, ties by id: a heap whose front is the worst kept; blocks without a better
 // logit are skipped.
 void Sampler::take_top_k(const float* logits, int32_t k, float max, float scale) {
@@ -216,10 +213,12 @@ void Sampler::take_top_k(const float* logits, int32_t k, float max, float scale)
     }
     id = stop;
   }
-  std::sort_heap(candidates_.begin(), candidates_.end(), better);
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
   for (Candidate& candidate : candidates_) {
     candidate.weight = weight_of(candidate.logit, max, scale);
   }
+  rest_ = 0;
 }
 
 // Every id whose weight is at least `least` and above 0, by id.
@@ -236,66 +235,89 @@ void Sampler::take_above(const float* logits, float least) {
   }
 }
 
-// Enough of the highest weights to hold `top_p` of the total: a lower bar until they do.
+// Enough of the highest weights to hold `top_p` of the total: a lower bar until they do. What is
+// left out counts as `rest_`.
 void Sampler::take_nucleus(const float* logits, double total, double top_p) {
   for (float least = 0x1p-6f; least > 0x1p-60f; least *= 0x1p-6f) {
     take_above(logits, least);
-    if (candidate_total() >= top_p * total * (1 + 1e-9)) break;
-    candidates_.clear();
+    const double held = candidate_total();
+    if (held < top_p * total * (1 + 1e-9)) continue;
+    rest_ = total - held;
+    return;
   }
-  if (candidates_.empty()) take_above(logits, 0);
-  sort_candidates();
+  take_above(logits, 0);
+}
+
+// Keeps the candidates of least value, ties by id, until their weights reach `target`: a quickselect
+// by weight, so that only a few are ever sorted. Those kept stay in the order of their ids.
+void Sampler::keep_least(double target) {
+  const auto before = [](const Place& a, const Place& b) {
+    return a.value < b.value || (a.value == b.value && a.index < b.index);
+  };
+  places_.clear();
+  for (int32_t i = 0; i < static_cast<int32_t>(candidates_.size()); ++i) {
+    places_.push_back({values_[i], i, candidates_[i].weight});
+  }
+  const auto begin = places_.begin();
+  size_t low = 0, high = places_.size();
+  double mass = 0;  // of places below `low`
+  while (high - low > 32) {
+    const size_t middle = (low + high) / 2;
+    std::nth_element(begin + low, begin + middle, begin + high, before);
+    double left = 0;
+    for (size_t i = low; i <= middle; ++i) left += places_[i].weight;
+    if (mass + left >= target) {
+      high = middle + 1;
+    } else {
+      mass += left;
+      low = middle + 1;
+    }
+  }
+  std::sort(begin + low, begin + high, before);
+  size_t last = low;
+  while (last + 1 < high && (mass += places_[last].weight) < target) ++last;
+  const Place cut = places_[std::min(last, high - 1)];
+  size_t kept = 0;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (before(cut, {values_[i], static_cast<int32_t>(i), 0})) continue;
+    candidates_[kept++] = candidates_[i];
+  }
+  candidates_.resize(kept);
 }
 
 // The candidates whose surprise is nearest to the entropy, until they hold `typical_p`.
 void Sampler::keep_typical(double typical_p) {
+  candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(),
+                                   [](const Candidate& c) { return c.weight <= 0; }),
+                    candidates_.end());
   const double total = candidate_total();
   const double log_total = std::log(total);
   double entropy = 0;
-  struct Distance {
-    double value;
-    int32_t index;
-  };
-  std::vector<Distance> distances;
-  distances.reserve(candidates_.size());
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    if (candidates_[i].weight <= 0) break;  // sorted: all others are 0 as well
-    const double surprise = log_total - std::log(static_cast<double>(candidates_[i].weight));
-    entropy += candidates_[i].weight / total * surprise;
-    distances.push_back({surprise, static_cast<int32_t>(i)});
+  values_.clear();
+  for (const Candidate& candidate : candidates_) {
+    const double surprise = log_total - std::log(static_cast<double>(candidate.weight));
+    entropy += candidate.weight / total * surprise;
+    values_.push_back(surprise);
   }
-  for (Distance& distance : distances) distance.value = std::fabs(distance.value - entropy);
-  std::sort(distances.begin(), distances.end(), [](const Distance& a, const Distance& b) {
-    return a.value < b.value || (a.value == b.value && a.index < b.index);
-  });
-  std::vector<Candidate> kept;
-  double mass = 0;
-  for (const Distance& distance : distances) {
-    kept.push_back(candidates_[distance.index]);
-    mass += kept.back().weight;
-    if (mass >= typical_p * total) break;
-  }
-  candidates_.swap(kept);
-  sort_candidates();
+  for (double& value : values_) value = std::fabs(value - entropy);
+  keep_least(typical_p * total);
+  rest_ = 0;
 }
 
-// The shortest run of the best candidates whose weight reaches `target`.
-void Sampler::keep_nucleus(double target) {
-  double mass = 0;
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    mass += candidates_[i].weight;
-    if (mass >= target) {
-      candidates_.resize(i + 1);
-      return;
-    }
-  }
+// The highest logits until they hold `top_p`.
+void Sampler::keep_nucleus(double top_p) {
+  values_.clear();
+  for (const Candidate& candidate : candidates_) values_.push_back(-candidate.logit);
+  keep_least(top_p * (candidate_total() + rest_));
 }
 
 void Sampler::keep_min_p(double min_p) {
-  const float least = static_cast<float>(min_p) * candidates_.front().weight;
-  const auto end = std::find_if(candidates_.begin() + 1, candidates_.end(),
-                                [&](const Candidate& c) { return c.weight < least; });
-  candidates_.erase(end, candidates_.end());
+  float best = 0;
+  for (const Candidate& candidate : candidates_) best = std::max(best, candidate.weight);
+  const float least = static_cast<float>(min_p) * best;
+  candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(),
+                                   [&](const Candidate& c) { return c.weight < least; }),
+                    candidates_.end());
 }
 
 TokenLogprob Sampler::logprob(const float* logits, int32_t token, int32_t top) const {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
@@ -42,7 +43,7 @@ def streamed(
 
 def cut(data: bytes, at: list[int]) -> list[bytes]:
     edges = sorted({0, len(data), *(place % (len(data) + 1) for place in at)})
-    return [data[start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    return [data[start:stop] for start, stop in pairwise(edges)]
 
 
 BYTES = st.one_of(

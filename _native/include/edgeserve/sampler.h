@@ -90,22 +90,32 @@ class Sampler {
     float weight;  // exp((logit - highest) / temperature)
   };
 
+  struct Place {
+    double value;
+    int32_t index;  // of the candidate
+    float weight;
+  };
+
   void edit(const Draft& draft, float* logits) const;
+  bool narrow(const SamplerSettings& settings, const float* logits, float max, float scale);
   int32_t draw_all(double total, double uniform) const;
   int32_t draw_candidate(double uniform) const;
   void take_top_k(const float* logits, int32_t k, float max, float scale);
   void take_above(const float* logits, float least);
   void take_nucleus(const float* logits, double total, double top_p);
-  void sort_candidates();
+  void keep_least(double target);
   void keep_typical(double typical_p);
-  void keep_nucleus(double target);
+  void keep_nucleus(double top_p);
   void keep_min_p(double min_p);
   double candidate_total() const;
 
   const int32_t vocab_;
   std::vector<float> weights_;         // [vocab]
   std::vector<double> sums_;           // [blocks of vocab]
-  std::vector<Candidate> candidates_;  // highest logit first, ties by id
+  std::vector<Candidate> candidates_;  // by id
+  double rest_ = 0;                    // weight that is in no candidate and counts for top_p
+  std::vector<double> values_;         // [candidates] what keep_least goes by
+  std::vector<Place> places_;          // [candidates]
 };
 
 }  // namespace edgeserve
