@@ -342,3 +342,16 @@ def test_dropping_it_frees_its_threads(make_llm: Callable[..., LLM]) -> None:
     del llm
     gc.collect()
     until(lambda: engines() == before)
+
+
+def test_dropping_it_and_its_open_stream_frees_everything(make_llm: Callable[..., LLM]) -> None:
+    before = threading.active_count()
+    llm = make_llm()
+    stream = llm.generate_stream("delay_ms=2 script:endless")
+    next(stream)
+    del llm
+    gc.collect()
+    assert next(stream).finish_reason is None  # the stream keeps the model
+    del stream
+    gc.collect()
+    until(lambda: threading.active_count() <= before)

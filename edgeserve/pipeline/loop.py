@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -15,8 +16,14 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
+
+    def _main(self) -> None:
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of `work`, from another thread. Leaving early (Ctrl-C) cancels it."""
@@ -41,7 +48,6 @@ class LoopThread:
 
     def stop(self) -> None:
         """End the loop and its thread, from another thread. Harmless when repeated."""
-        if not self.loop.is_closed():
+        with suppress(RuntimeError):  # closed already
             self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join()
-            self.loop.close()
+        self._thread.join()

@@ -56,7 +56,12 @@ class ServedModel:
         self.tokenizer = tokenizer
         self.template = template
         self.encoder = Encoder(
-            self.name, tokenizer, template, info.vocab, thinking=options.enable_thinking
+            self.name,
+            tokenizer,
+            template,
+            family=info.family,
+            vocab=info.vocab,
+            thinking=options.enable_thinking,
         )
         self._generator = generator
         self._options = options

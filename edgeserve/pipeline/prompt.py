@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from edgeserve.errors import InvalidRequest, NoTemplate
+from edgeserve.errors import EdgeserveError, InternalError, InvalidRequest, NoTemplate
+from edgeserve.log import Log
 from edgeserve.pipeline.call import Call, Chat, Prompt
 from edgeserve.sampling import SamplingParams
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from edgeserve.text.template import ChatTemplate
     from edgeserve.text.tokenizer import Tokenizer
 
+LOG = Log("pipeline")
 INLINE_CHARS = 2000  # up to about 1 ms of template and tokenizer
 RENDER_ARGUMENTS = frozenset(
     ["self", "messages", "tools", "documents", "add_generation_prompt", "continue_final_message"]
@@ -40,10 +42,13 @@ class Encoder:
         name: str,
         tokenizer: Tokenizer,
         template: ChatTemplate | None,
+        *,
+        family: str,
         vocab: int,
         thinking: bool = False,
     ) -> None:
         self._name = name
+        self._family = family
         self._tokenizer = tokenizer
         self._template = template
         self._vocab = vocab
@@ -56,7 +61,13 @@ class Encoder:
         return await asyncio.to_thread(self.encode_now, call)
 
     def encode_now(self, call: Call) -> list[Tokens]:
-        return [self._one(prompt, call) for prompt in call.prompts]
+        try:
+            return [self._one(prompt, call) for prompt in call.prompts]
+        except EdgeserveError:
+            raise
+        except Exception as error:  # tokenizer and template may be a plugin's: its fault alone
+            LOG.fault("plugin_failed", error, family=self._family)
+            raise InternalError(f"family '{self._family}' failed on this prompt") from error
 
     def words(self, words: Sequence[str]) -> tuple[tuple[int, ...], ...]:
         """The token sequences that write each word, at the start of a text and after a space."""

@@ -23,6 +23,10 @@ from edgeserve.pipeline.output import CANCELLED, GenerationMetrics, StreamDelta,
 OnMetrics = Callable[[GenerationMetrics], None]
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 class Relay:
     """One call: `next` and `close` by its readers, `cancel` by any thread."""
 
@@ -32,7 +36,7 @@ class Relay:
         call: Call,
         loop: asyncio.AbstractEventLoop,
         on_metrics: OnMetrics | None = None,
-        on_stop: Callable[[], None] = lambda: None,
+        on_stop: Callable[[], None] = _nothing,
     ) -> None:
         self._model = model
         self._call = call
@@ -44,6 +48,7 @@ class Relay:
         self._metrics: GenerationMetrics | None = None
         self._error: BaseException | None = None
         self._answer: Answer | None = None
+        self._task: asyncio.Task[None] | None = None
         self._stopped = threading.Event()  # the producer has left the engine
         self._told = threading.Lock()  # taken for good by whoever tells the metrics
         loop.call_soon_threadsafe(self._begin)
@@ -80,10 +85,10 @@ class Relay:
         self._task.add_done_callback(self._finish)
 
     def _stop(self) -> None:
-        if self._answer is None:
-            self._task.cancel()  # still waits for its seat
-        elif not self._watch.complete:
+        if self._answer is not None and not self._watch.complete:
             self._answer.cancel()
+        elif self._answer is None and self._task is not None:
+            self._task.cancel()  # still waits for its seat
 
     async def _produce(self) -> None:
         async with await self._model.start(self._call) as answer:
@@ -108,6 +113,7 @@ class Relay:
         self._deltas.put(None)
         self._stopped.set()
         self._on_stop()
+        self._on_stop, self._task = _nothing, None  # no cycle keeps the model loaded
 
     def _tell(self) -> None:
         if self._on_metrics is None or not self._told.acquire(blocking=False):

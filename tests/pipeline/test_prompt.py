@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from typing import Any
 
 import pytest
 
-from edgeserve.errors import InvalidRequest, NoTemplate
+from edgeserve.errors import InternalError, InvalidRequest, NoTemplate
 from edgeserve.pipeline.call import Call, Chat
 from edgeserve.pipeline.prompt import INLINE_CHARS
 from edgeserve.sampling import SamplingParams
@@ -118,6 +119,26 @@ def test_template_options_cannot_replace_the_conversation(make_model: MakeModel)
     with pytest.raises(InvalidRequest) as caught:
         ids_of(make_model, Chat(messages=USER), params)
     assert caught.value.param == "chat_template_kwargs"
+
+
+def test_a_fault_of_a_plugin_is_an_error_of_its_request_and_tells_no_prompt(
+    make_model: MakeModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        def render(self, messages: object, **_: object) -> str:
+            raise KeyError(f"secret {messages}")
+
+    model = make_model(EngineDouble())
+    model.encoder._template = Broken()  # type: ignore[assignment]
+    logger = logging.getLogger("edgeserve.pipeline")
+    logger.addHandler(caplog.handler)  # whatever a server in this process has configured
+    with pytest.raises(InternalError, match="family 'llama'") as caught:
+        asyncio.run(model.start(Call(prompts=(Chat(messages=USER),))))
+    assert (caught.value.status, "secret" in caught.value.message) == (500, False)
+    assert "plugin_failed" in caplog.text
+    assert "KeyError" in caplog.text
+    assert "secret" not in caplog.text
+    logger.removeHandler(caplog.handler)
 
 
 def test_long_prompts_are_turned_in_another_thread(

@@ -187,4 +187,5 @@ def test_a_loop_thread_can_be_finished_from_within() -> None:
     thread.loop.call_soon_threadsafe(lambda: thread.finish(last()))
     thread._thread.join(5)
     assert done == ["last"]
-    thread.loop.close()
+    assert thread.loop.is_closed()
+    thread.stop()  # harmless
