@@ -20,6 +20,10 @@ ACTIVATIONS: dict[str, ActivationKind] = {
     "relu": "relu",
     "relu2": "relu2",
 }
+# A config is somebody else's file: no number in it may make us allocate without end.
+LARGEST = 2**31 - 1
+MOST_LAYERS = 4096
+LARGEST_HEAD = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,19 @@ class ModelConfig:
     def values(self) -> Mapping[str, Any]:
         return self.checkpoint.config
 
-    def integer(self, key: str, default: int | None = None, minimum: int = 1) -> int:
+    def integer(
+        self, key: str, default: int | None = None, minimum: int = 1, maximum: int = LARGEST
+    ) -> int:
         value = self.values.get(key)
         value = default if value is None else value
-        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-            raise self._wrong(key, f"a whole number of at least {minimum}", value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._wrong(key, "a whole number", value)
+        if not minimum <= value <= maximum:
+            raise self._wrong(key, f"from {minimum} to {maximum}", value)
         return value
+
+    def layers(self) -> int:
+        return self.integer("num_hidden_layers", maximum=MOST_LAYERS)
 
     def number(self, key: str, default: float | None = None) -> float:
         value = self.values.get(key)
@@ -65,7 +76,7 @@ class ModelConfig:
     def head_dim(self, default: int | None = None) -> int:
         """`head_dim`, else the hidden size shared among the heads."""
         heads, hidden = self.integer("num_attention_heads"), self.integer("hidden_size")
-        return self.integer("head_dim", default or max(hidden // heads, 1))
+        return self.integer("head_dim", default or max(hidden // heads, 1), maximum=LARGEST_HEAD)
 
     def vocab(self, table: str = "model.embed_tokens.weight") -> int:
         """`vocab_size`, else the rows of the embedding table (many a GGUF has no such key)."""

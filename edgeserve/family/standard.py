@@ -37,7 +37,7 @@ class StandardFamily:
     def spec(self, checkpoint: Checkpoint) -> ModelSpec:
         config = ModelConfig(checkpoint)
         return ModelSpec(
-            layers=config.integer("num_hidden_layers"),
+            layers=config.layers(),
             vocab=config.vocab(),
             context=RopeParameters.from_config(checkpoint.config, 2).scaled_context(),
             eos_ids=eos_ids(checkpoint),

@@ -17,9 +17,8 @@ import numpy as np
 from edgeserve.errors import GraphError
 from edgeserve.graph.ops import Rope
 
-# Kinds whose parameters name the context the model was first trained on.
-PRETRAINED_LENGTH_KINDS = ("llama3", "yarn", "longrope")
 DEFAULT_THETA = 10_000.0
+DEFAULT_CONTEXT = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +38,18 @@ class RopeParameters:
     ) -> RopeParameters:
         """`layer_type` picks the entry when a config has parameters per kind of layer."""
         values = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        if not isinstance(values, Mapping):
+            raise GraphError("'rope_scaling' in config.json must be an object or null")
         if layer_type is not None and isinstance(values.get(layer_type), Mapping):
             values = values[layer_type]
-        context = int(config.get("max_position_embeddings") or 2048)
-        theta = values.get("rope_theta") or config.get("rope_theta") or DEFAULT_THETA
-        partial = values.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0
-        original = config.get("original_max_position_embeddings") or values.get(
-            "original_max_position_embeddings"
-        )
+        context = _positive("max_position_embeddings", DEFAULT_CONTEXT, config)
+        original = "original_max_position_embeddings"
         return cls(
             kind=str(values.get("rope_type") or values.get("type") or "default"),
-            theta=float(theta),
-            dim=int(head_dim * partial),
-            context=context,
-            original=int(original or context),
+            theta=_positive("rope_theta", DEFAULT_THETA, values, config),
+            dim=int(head_dim * min(_positive("partial_rotary_factor", 1.0, values, config), 1.0)),
+            context=int(context),
+            original=int(_positive(original, context, config, values)),
             values=values,
         )
 
@@ -100,6 +97,18 @@ def rope(
         frequencies=tuple(float(value) for value in frequencies),
         attention_factor=attention_factor,
     )
+
+
+def _positive(name: str, default: float, *places: Mapping[str, Any]) -> float:
+    """The first value found that is not null."""
+    for place in places:
+        value = place.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+            raise GraphError(f"'{name}' in config.json must be a number above 0")
+        return value
+    return default
 
 
 Frequencies = tuple[np.ndarray, float]  # radians per position, factor of cos and sin

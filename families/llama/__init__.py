@@ -22,7 +22,7 @@ def describe(checkpoint: Checkpoint, options: GraphOptions) -> Decoder:
             f"'{checkpoint.identity}' is a mixture of experts, which family 'llama' does not run"
         )
     layers, heads, eps = (
-        config.integer("num_hidden_layers"),
+        config.layers(),
         config.integer("num_attention_heads"),
         config.number("rms_norm_eps", 1e-6),
     )

@@ -14,7 +14,7 @@ from edgeserve.graph.rope import rope
 def describe(checkpoint: Checkpoint, options: GraphOptions) -> Decoder:
     config = ModelConfig(checkpoint)
     layers, heads, eps = (
-        config.integer("num_hidden_layers"),
+        config.layers(),
         config.integer("num_attention_heads"),
         config.number("rms_norm_eps", 1e-6),
     )

@@ -16,7 +16,7 @@ DEFAULT_HEAD_DIM = 128
 def describe(checkpoint: Checkpoint, options: GraphOptions) -> Decoder:
     config = ModelConfig(checkpoint)
     layers, heads, eps = (
-        config.integer("num_hidden_layers"),
+        config.layers(),
         config.integer("num_attention_heads"),
         config.number("rms_norm_eps", 1e-6),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,11 @@ def load(model: str, cache_dir: Path, folder: Path, dtype: str) -> CpuForward:
         checkpoint, GraphOptions(max_model_len=PAGE * PAGES)
     )
     options, backend = EngineOptions(checkpoint=model, dtype=dtype, pin=False), CpuBackend()
+    folder.mkdir()
     layout = backend.pack(graph, checkpoint, options, folder, lambda *_: None)
-    return backend.load(graph, folder, layout, options, pages=PAGES, page_tokens=PAGE)
+    forward = backend.load(graph, folder, layout, options, pages=PAGES, page_tokens=PAGE)
+    shutil.rmtree(folder)  # some gigabytes, and they are in memory now
+    return forward
 
 
 def run(forward: CpuForward, ids: list[int], start: int, outputs: int) -> np.ndarray:
@@ -40,11 +44,7 @@ def run(forward: CpuForward, ids: list[int], start: int, outputs: int) -> np.nda
 def networks(request, model_cache, tmp_path_factory):
     """Name, the network at float32 and the network as shipped."""
     folder = tmp_path_factory.mktemp("packed")
-    loaded = [
-        load(request.param, model_cache, made, dtype)
-        for dtype in ("f32", "auto")
-        if not (made := folder / dtype).mkdir()
-    ]
+    loaded = [load(request.param, model_cache, folder / dtype, dtype) for dtype in ("f32", "auto")]
     return request.param, *loaded
 
 

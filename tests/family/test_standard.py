@@ -75,10 +75,12 @@ def test_tied_embeddings_are_seen_by_the_missing_head() -> None:
     [
         (
             {"hidden_size": None},
-            "'hidden_size' must be a whole number of at least 1; it is missing",
+            "'hidden_size' must be a whole number; it is missing",
         ),
-        ({"num_hidden_layers": "2"}, "'num_hidden_layers' must be a whole number .* it is '2'"),
-        ({"num_attention_heads": 0}, "'num_attention_heads' must be .* at least 1; it is '0'"),
+        ({"num_hidden_layers": "2"}, "'num_hidden_layers' must be a whole number; it is '2'"),
+        ({"num_attention_heads": 0}, "'num_attention_heads' must be from 1 to .*; it is '0'"),
+        ({"num_hidden_layers": 10**9}, "'num_hidden_layers' must be from 1 to 4096"),
+        ({"head_dim": 10**9}, "'head_dim' must be from 1 to 65536"),
         ({"hidden_act": "sine"}, "'hidden_act' must be one of silu, .*; it is 'sine'"),
         ({"rms_norm_eps": True}, "'rms_norm_eps' must be a number"),
         ({"attention_bias": 1}, "'attention_bias' must be true or false"),

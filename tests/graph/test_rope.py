@@ -87,3 +87,17 @@ def test_parameters_may_be_given_for_each_kind_of_layer() -> None:
 )
 def test_the_context_is_the_scaled_one(config, context: int) -> None:
     assert RopeParameters.from_config(config, 8).scaled_context() == context
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({**BASE, "rope_scaling": "yarn"}, "'rope_scaling' in config.json must be an object"),
+        ({"rope_theta": "10000"}, "'rope_theta' in config.json must be a number above 0"),
+        ({"rope_theta": -1.0}, "'rope_theta' in config.json must be a number above 0"),
+        ({"max_position_embeddings": 0}, "'max_position_embeddings' in config.json must be"),
+    ],
+)
+def test_a_wrong_config_is_one_sentence(config, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        rope(config, 8, 4096)

@@ -57,7 +57,7 @@ def describe(checkpoint: Checkpoint, options: GraphOptions) -> Decoder:
     return Decoder(
         vocab=config.vocab(),
         hidden=hidden,
-        layers=(layer,) * config.integer("num_hidden_layers"),
+        layers=(layer,) * config.layers(),
         eps=EPS,
         tied=True,
     )
