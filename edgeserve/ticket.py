@@ -108,6 +108,10 @@ class Desk:
         self._open[request_id] = ticket
         return ticket
 
+    def forget(self, request_id: int) -> None:
+        """The request was never handed over."""
+        self._open.pop(request_id, None)
+
     def deliver(self, event: Event) -> None:
         """Route an event. Events of closed tickets are dropped: their reader has left."""
         ticket = self._open.get(event.id)

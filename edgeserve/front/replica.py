@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from edgeserve.config import EngineOptions
-from edgeserve.errors import EdgeserveError, EngineUnavailable, ShuttingDown
+from edgeserve.errors import EdgeserveError, EngineUnavailable, InvalidRequest, ShuttingDown
 from edgeserve.front.launch import LOADER
 from edgeserve.front.status import State, Status, refusal
 from edgeserve.front.worker_process import Heartbeat, WorkerProcess
@@ -99,7 +99,11 @@ class Replica:
         if self._status.state is not State.READY or worker is None:
             raise refusal(self._status, self._name)
         ticket = self._desk.open(request.id, self._cancel)
-        worker.connection.send(Submit(request))
+        try:
+            worker.connection.send(Submit(request))
+        except ValueError:  # text that is no UTF-8, or more than a frame holds
+            self._desk.forget(request.id)
+            raise InvalidRequest("the request cannot be sent to the engine") from None
         return await ticket.admit()
 
     def _cancel(self, request_id: int) -> None:

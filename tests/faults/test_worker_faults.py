@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from edgeserve.config import EngineOptions
-from edgeserve.errors import EdgeserveError, EngineUnavailable, ModelLoading
+from edgeserve.errors import EdgeserveError, EngineUnavailable, InvalidRequest, ModelLoading
 from edgeserve.front.replica import Replica
 from edgeserve.front.status import State
 from tests.faults.watched import (
@@ -182,6 +182,14 @@ async def test_large_answers_travel_by_memory_file(start: Start) -> None:
     assert len(first.logprobs) == 11_999
     await first_piece(ticket)
     ticket.cancel()
+
+
+async def test_a_request_that_cannot_be_sent_is_refused_and_forgotten(start: Start) -> None:
+    watched = await start()
+    with pytest.raises(InvalidRequest):
+        await watched.replica.submit(make_request(watched.replica, stop=("\ud800",)))
+    assert len(watched.replica) == 0
+    assert len(await ask(watched.replica)) == 20
 
 
 async def test_stop_ends_requests_and_process(start: Start) -> None:
