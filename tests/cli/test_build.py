@@ -6,6 +6,7 @@ import pytest
 
 from edgeserve.checkpoint.resolve import Resolved
 from edgeserve.cli import main
+from tests.command import edgeserve
 
 
 @pytest.mark.works("`edgeserve build` makes a bundle folder that is served like a checkpoint")
@@ -16,10 +17,10 @@ def test_a_bundle_is_a_model_of_its_own(
     source, cache = str(default_model.path), ["--cache-dir", str(model_cache)]
     assert main(["build", source, "--output", str(bundle), *cache]) == 0
     assert capsys.readouterr().out.strip() == str(bundle)
-    greedy = ["--temperature", "0", "--max-tokens", "8", "--cache-dir", str(tmp_path / "empty")]
+    greedy = ("--temperature", "0", "--max-tokens", "12")
     question = "What is the capital of France?"
-    assert main(["run", question, "--model", str(bundle), *greedy]) == 0
-    assert "Paris" in capsys.readouterr().out
+    done = edgeserve("run", question, "--model", str(bundle), *greedy, cache=tmp_path / "empty")
+    assert "Paris" in done.stdout, done.stderr
 
 
 def test_an_output_that_exists_is_refused(

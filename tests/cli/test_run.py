@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from edgeserve.checkpoint.resolve import Resolved
-
-
-def edgeserve(
-    *argv: str, cache: Path, piped: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "edgeserve", *argv],
-        env=os.environ | {"EDGESERVE_CACHE": str(cache)},
-        input=piped,
-        stdin=subprocess.DEVNULL if piped is None else None,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
+from tests.command import edgeserve
 
 
 @pytest.mark.works("`edgeserve run` answers one prompt on stdout, piped input included")
