@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from edgeserve.checkpoint import catalogue
+from edgeserve.checkpoint.json_file import read_object
 from edgeserve.errors import CheckpointError
 
 # progress(stage, done, total) in bytes; total 0: not known
@@ -80,7 +81,9 @@ def resolve_path(path: Path) -> Resolved:
             )
         return Resolved(path, path.name, "gguf", path.stem)
     if (path / "manifest.json").is_file() and (path / "components").is_dir():
-        return Resolved(path, path.name, "bundle", path.name)
+        manifest = read_object(path / "manifest.json")
+        identity, name = (str(manifest.get(key, path.name)) for key in ("identity", "name"))
+        return Resolved(path, identity, "bundle", name)
     if (path / "config.json").is_file() and any(path.glob("*.safetensors")):
         return Resolved(path, path.name, "folder", path.name)
     ggufs = sorted(path.glob("*.gguf"))
