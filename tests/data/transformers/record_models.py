@@ -1,6 +1,6 @@
 """Records what transformers computes for real models from the same GGUF files that we serve.
 
-    python tests/data/transformers/record_models.py NAME FILE.gguf
+    python -m tests.data.transformers.record_models NAME FILE.gguf
 
 Needs the extra [parity]. transformers dequantises the GGUF to float32, so both sides run the same
 weights. Writes NAME.json (greedy texts) and NAME.npz (distributions over text.txt) beside itself.
@@ -68,10 +68,10 @@ def load_model(gguf: Path) -> Any:
 def prompt_ids(gguf: Path) -> tuple[list[list[int]], list[int]]:
     """Each candidate as a chat turn, and the text, as our tokenizer and template make them."""
     from edgeserve.checkpoint.open import open_checkpoint
-    from edgeserve.checkpoint.resolve import resolve
+    from edgeserve.checkpoint.resolve import resolve_path
     from edgeserve.family import discover
 
-    checkpoint = open_checkpoint(resolve(str(gguf)))
+    checkpoint = open_checkpoint(resolve_path(gguf))
     family = discover.load(checkpoint.model_type)
     tokenizer, template = family.tokenizer(checkpoint), family.template(checkpoint)
     chats = [template.render([{"role": "user", "content": text}]) for text in CANDIDATES]

@@ -1,6 +1,6 @@
 """Records what transformers computes for the tiny checkpoints: logits and rotary frequencies.
 
-    python tests/data/transformers/record_tiny.py
+    python -m tests.data.transformers.record_tiny
 
 Needs the extra [parity]. Writes tiny.npz beside itself: for each variant the logits of its text at
 float32, and the frequencies and attention factor that the model used for it.
