@@ -20,7 +20,7 @@ from edgeserve.cli.model_flags import (
 )
 from edgeserve.cli.sampling_flags import add_sampling_flags, sampler_defaults
 from edgeserve.config import EngineOptions, ServeOptions
-from edgeserve.errors import BadConfig
+from edgeserve.errors import BadConfig, ShuttingDown
 
 SUMMARY = "serve a model over HTTP"
 LOG_LEVELS = ["debug", "info", "warning", "error"]
@@ -153,4 +153,7 @@ def run(args: argparse.Namespace) -> int:
             progress.close()
             announce(url, model=model, chat=chat, key=key)
 
-        return serve(options, progress=progress, on_ready=ready)
+        try:
+            return serve(options, progress=progress, on_ready=ready)
+        except ShuttingDown:  # stopped by a signal while it was loading
+            return 0
