@@ -38,6 +38,7 @@ def test_preempted_choices_go_on_with_their_scripts(llm: LLM) -> None:
     )
     wanted = [(f"{number} {TEXT}" * 10)[:300] for number in range(4)]
     assert [answer.text for answer in answers] == wanted
+    assert llm.get_scheduling_metrics().preemptions > 0
 
 
 def test_a_failing_hook_ends_its_request_alone(llm: LLM) -> None:
