@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from edgeserve.config import ServeOptions
@@ -37,11 +38,11 @@ class Serving:
             raise ModelLoading(self.front.name)
         return model
 
-    def vocabulary(self, model: ServedModel) -> Vocabulary:
+    async def vocabulary(self, model: ServedModel) -> Vocabulary:
+        """The names of a model's tokens; made when they are first asked for, off the loop."""
         if self._vocabulary is None or self._vocabulary[0] is not model:
-            tokenizer = model.tokenizer
-            names = Vocabulary(tokenizer.token_bytes(model.info.vocab), tokenizer.special_ids)
-            self._vocabulary = (model, names)
+            pieces = await asyncio.to_thread(model.tokenizer.token_bytes, model.info.vocab)
+            self._vocabulary = (model, Vocabulary(pieces, model.tokenizer.special_ids))
         return self._vocabulary[1]
 
     @property

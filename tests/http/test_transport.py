@@ -426,12 +426,14 @@ def test_a_port_in_use_is_one_sentence(server: Running) -> None:
 
 def test_a_drain_lets_requests_end_and_takes_no_more() -> None:
     with running() as server, httpx.Client(base_url=server.url, timeout=10) as client:
-        with client.stream("POST", CHAT, json=chat(say("a", delay_s=0.5), stream=True)) as answer:
+        body = chat(say("a", delay_s=1.5), stream=True)
+        assert client.get("/health/ready").status_code == 200
+        with client.stream("POST", CHAT, json=body) as answer:
             server.stop()
             server.until(lambda: server.application.serving.drain.draining)
-            assert httpx.get(f"{server.url}/health/ready").status_code == 503
-            assert httpx.get(f"{server.url}/health/live").status_code == 200
-            refused = httpx.post(server.url + CHAT, json=chat(say("a")))
+            assert client.get("/health/ready").status_code == 503
+            assert client.get("/health/live").status_code == 200
+            refused = client.post(CHAT, json=chat(say("a")))
             assert refused.status_code == 503
             assert refused.json()["error"]["code"] == "server_unavailable"
             assert answer.read().endswith(b"data: [DONE]\n\n")

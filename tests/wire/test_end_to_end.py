@@ -50,6 +50,7 @@ def is_idle(http: httpx.Client) -> bool:
     )
 
 
+@pytest.mark.works("The official `openai` client, streamed and whole, logprobs and usage included")
 def test_chat_streamed_and_whole(client: openai.OpenAI, model: str) -> None:
     body = {"model": model, "messages": user("script:unicode"), "seed": 1}
     whole = client.chat.completions.create(**body)
@@ -217,7 +218,7 @@ def test_kill_9_of_the_worker_in_a_stream(scripted_checkpoint: Path, wire_cache:
                     pass
                 os.kill(worker, signal.SIGKILL)
                 rest = "".join(frames)
-                statuses.append(httpx.get(f"{server.url}/health/ready").status_code)
+                statuses.append(client.get("/health/ready").status_code)
             *_, error, done, empty = rest.split("\n\n")
             assert json.loads(error[6:])["error"]["code"] == "engine_unavailable"
             assert (done, empty) == ("data: [DONE]", "")
@@ -230,14 +231,17 @@ def test_kill_9_of_the_worker_in_a_stream(scripted_checkpoint: Path, wire_cache:
 
 
 def test_a_drain_finishes_what_runs(scripted_checkpoint: Path, wire_cache: Path) -> None:
-    with serving(str(scripted_checkpoint), *OPTIONS, cache=wire_cache) as server:
+    with (
+        serving(str(scripted_checkpoint), *OPTIONS, cache=wire_cache) as server,
+        httpx.Client(timeout=30) as client,
+    ):
         server.wait_ready()
-        body = {"messages": user("delay_ms=20 say:" + "x" * 40), "stream": True}
-        with httpx.stream("POST", server.url + CHAT, json=body, timeout=30) as answer:
+        body = {"messages": user("delay_ms=20 say:" + "x" * 100), "stream": True}
+        with client.stream("POST", server.url + CHAT, json=body) as answer:
             frames = answer.iter_text()
             next(frames)
             server.process.send_signal(signal.SIGTERM)
-            until(lambda: httpx.get(f"{server.url}/health/ready").status_code == 503)
+            until(lambda: client.get(f"{server.url}/health/ready").status_code == 503)
             text = "".join(frames)
         assert text.endswith("data: [DONE]\n\n") and "error" not in text
         assert server.process.wait(30) == 0

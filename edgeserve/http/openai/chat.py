@@ -21,8 +21,8 @@ class ChatCompletions:
         request = read_chat(await read_body(req, serving.options.max_body_bytes))
         call = chat_call(request)
         model = serving.model(request.model)
+        vocabulary = await serving.vocabulary(model) if request.logprobs else None
         answer = await start(serving, req, model, call)
-        vocabulary = serving.vocabulary(model) if request.logprobs else None
         wire = ChatWire(
             request,
             answer,

@@ -21,8 +21,8 @@ class Completions:
         request = read_completion(await read_body(req, serving.options.max_body_bytes))
         call = completion_call(request)
         model = serving.model(request.model)
+        vocabulary = await serving.vocabulary(model) if request.logprobs is not None else None
         answer = await start(serving, req, model, call)
-        vocabulary = serving.vocabulary(model) if request.logprobs is not None else None
         wire = CompletionWire(
             request,
             answer,
