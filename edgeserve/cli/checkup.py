@@ -48,10 +48,12 @@ def cpu() -> Iterator[Finding]:
 
 def native() -> Iterator[Finding]:
     from edgeserve._native.kernels import isas
+    from edgeserve.backends.cpu.backend import physical_cpus
 
     best, *others = isas()
     rest = f"; can also use {', '.join(others)}" if others else ""
     yield Finding("ok", "native", f"uses {best}{rest}")
+    yield Finding("ok", "threads", f"{len(physical_cpus())}, one per physical core")
 
 
 def memory() -> Iterator[Finding]:
