@@ -44,7 +44,9 @@ def ours(llm: LLM, prompt_tokens: int, tokens: int) -> Speed:
 def theirs(binary: str, model: str, threads: int, prompt_tokens: int, tokens: int) -> Speed:
     command = [binary, "-m", model, "-t", str(threads), "-p", str(prompt_tokens)]
     command += ["-n", str(tokens), "-r", "1", "-o", "json"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"llama-bench ended with {done.returncode}: {done.stderr[-500:]}")
     rows = json.loads(done.stdout)
     return Speed(
         next(row["avg_ts"] for row in rows if row["n_gen"] == 0),
