@@ -19,7 +19,7 @@ class Row:
     length: int  # tokens of the prompt and those sampled so far
     computed: int = 0
     pages: int = 0
-    copies: int = 0  # pages that its next token needs because a fork shares its last one
+    copies: int = 0  # 1 while others share its last page, which it copies before it writes
     seated: bool = False
     served: int = 0  # number of the last step that computed a chunk of it
 

@@ -84,6 +84,7 @@ class Scheduler:
     def _leave(self, row: Row) -> None:
         (self._seated if row.seated else self._waiting).remove(row)
         row.seated = False
+        self._unshare(row)
 
     # Deadlines -------------------------------------------------------------------------------
 
@@ -143,7 +144,8 @@ class Scheduler:
     def preempt(self, row: Row) -> None:
         """The row has lost its seat and its pages; its place in the queue is by its arrival."""
         self._seated.remove(row)
-        row.computed, row.pages, row.copies, row.seated = 0, 0, 0, False
+        row.computed, row.pages, row.seated = 0, 0, False
+        self._unshare(row)
         row.request.preemptions += 1
         insort(self._waiting, row, key=urgency)
 
@@ -166,11 +168,21 @@ class Scheduler:
         seated, waiting = tuple(rows[:seats]), tuple(rows[seats:])
         for row in seated:
             row.computed, row.pages, row.seated = leader.computed, leader.pages, True
-            row.copies = int(leader.computed % self._limits.page_tokens > 0)
             insort(self._seated, row, key=urgency)
+        if seated and leader.computed % self._limits.page_tokens:
+            for row in (leader, *seated):
+                row.copies = 1
         for row in waiting:
             insort(self._waiting, row, key=urgency)
         return Fork(leader, seated, waiting)
+
+    @staticmethod
+    def _unshare(row: Row) -> None:
+        """The row writes to no shared page any more; the last that does needs no copy either."""
+        row.copies = 0
+        sharing = [other for other in row.request.rows if other.copies]
+        if len(sharing) == 1:
+            sharing[0].copies = 0
 
     # Steps -----------------------------------------------------------------------------------
 

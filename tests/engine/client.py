@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import time
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from edgeserve.engine.runtime import Runtime
 from edgeserve.engine.service import Service
 from edgeserve.generation import Event, Failed, Finished, GenerationRequest, Piece, Pieces, Usage
 from edgeserve.sampling import SamplerSettings
+from edgeserve.stats import EngineStats
 
 Result = tuple[tuple[int, ...], tuple[tuple[int, float], ...]]
 
@@ -55,6 +57,16 @@ class Client:
         id_ = self.submit(prompt, **fields)
         self.end(id_)
         return id_
+
+    def stats(self) -> EngineStats:
+        """Counters, once they tell of every request that has ended."""
+        ended = sum(map(self.has_ended, list(self.events)))
+        while True:
+            stats = self.service.stats()
+            counts = stats.scheduling
+            if counts.completed + counts.cancelled + counts.failed >= ended:
+                return stats
+            time.sleep(0.001)
 
     def pieces(self, id_: int, choice: int = 0) -> list[Piece]:
         groups = [e.pieces for e in self.events[id_] if isinstance(e, Pieces)]

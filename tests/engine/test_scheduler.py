@@ -60,34 +60,44 @@ class Machine:
         self.scheduler.preempt(row)
 
     def step(self) -> Plan:
-        scheduler = self.scheduler
-        while seating := scheduler.next_seating(self.free):
+        self._seat()
+        self._fork()
+        while (plan := self.scheduler.plan(self.free)).preempt:
+            self.preempt(plan.preempt)
+        for row, count in plan.slices:
+            self._compute(row, count)
+        for row in [row for row, _ in plan.slices if self.left.get(row) == 0]:
+            self.rows.discard(row)
+            if self.scheduler.end(row):
+                self.ended.append(row.request.id)
+        return plan
+
+    def _seat(self) -> None:
+        while seating := self.scheduler.next_seating(self.free):
             if seating.preempt:
                 self.preempt(seating.preempt)
             else:
-                scheduler.seat(seating.row, computed=0, pages=0)
+                self.scheduler.seat(seating.row, computed=0, pages=0)
                 seating.row.request.seated_at = self.now
                 self.rows.add(seating.row)
-        for fork in scheduler.forks(self.free):
+
+    def _fork(self) -> None:
+        for fork in self.scheduler.forks(self.free):
             for row in fork.seated:  # numbers do not share: a fork starts with its own pages
-                row.computed, row.pages, row.copies = 0, 0, 0
+                row.computed, row.pages = 0, 0
                 self.rows.add(row)
-        while (plan := scheduler.plan(self.free)).preempt:
-            self.preempt(plan.preempt)
-        for row, count in plan.slices:
-            assert 0 < count <= row.pending
-            pages = max(row.pages, ceil_div(row.computed + count, 16))
-            samples = count == row.pending
-            scheduler.advance(
-                row, length=row.length + samples, computed=row.computed + count, pages=pages
-            )
-            if samples:
-                self.left[row] = self.left.get(row, self.wanted[row.request.id]) - 1
-        for row in [row for row, _ in plan.slices if self.left.get(row) == 0]:
-            self.rows.discard(row)
-            if scheduler.end(row):
-                self.ended.append(row.request.id)
-        return plan
+            for row in fork.leader.request.rows:
+                row.copies = 0
+
+    def _compute(self, row: Row, count: int) -> None:
+        assert 0 < count <= row.pending
+        pages = max(row.pages, ceil_div(row.computed + count, 16))
+        samples = count == row.pending
+        self.scheduler.advance(
+            row, length=row.length + samples, computed=row.computed + count, pages=pages
+        )
+        if samples:
+            self.left[row] = self.left.get(row, self.wanted[row.request.id]) - 1
 
     def run(self, steps: int = 2000) -> None:
         for _ in range(steps):
@@ -182,7 +192,9 @@ def test_choices_share_their_prompt_up_to_its_last_token() -> None:
     plan = scheduler.plan(62)
     assert [tokens for _, tokens in plan.slices] == [1, 1]
     assert plan.is_decode
-    assert plan.pages == 1  # the fork's copy of the page that both write into
+    assert plan.pages == 2  # the core asks for a copy for each that shares a page
+    scheduler.preempt(fork.seated[0])
+    assert scheduler.plan(62).pages == 0  # the last of them needs none
 
 
 def test_deadlines() -> None:

@@ -78,7 +78,7 @@ def test_cancel_frees_the_row_and_ends_the_request_once(start) -> None:
     client.end(id_)
     assert client.error(id_).error.code == "request_cancelled"
     assert len(client.tokens(id_)) < 450
-    assert client.service.stats().scheduling.cancelled == 1
+    assert client.stats().scheduling.cancelled == 1
 
 
 def test_cancel_in_the_queue(start) -> None:
@@ -104,7 +104,7 @@ def test_queue_and_request_timeouts(start) -> None:
     assert client.error(running).error.code == "request_timeout"
     assert client.error(running).error.status == 504
     assert client.tokens(running)
-    counts = client.service.stats().scheduling
+    counts = client.stats().scheduling
     assert (counts.refused, counts.failed, counts.completed) == (1, 2, 0)
 
 
@@ -116,7 +116,7 @@ def test_a_prefix_is_reused_in_whole_pages_and_never_all_of_a_prompt(start) -> N
     longer = client.run(prompt + (7, 7, 7))
     assert [client.usage(i).cached_tokens for i in (cold, warm, longer)] == [0, 48, 64]
     assert client.result(cold) == client.result(warm)
-    cache = client.service.stats().cache
+    cache = client.stats().cache
     assert (cache.hit_sequences, cache.no_reusable_prefix_plans) == (2, 1)
     assert cache.reused_tokens == 112
 
@@ -167,7 +167,7 @@ def test_prompt_logprobs_come_once_before_the_first_piece_and_bypass_the_cache(s
     assert [entry.token for entry in logprobs] == list(prompt[1:])
     assert all(len(entry.top) == 2 for entry in logprobs)
     assert client.usage(id_).cached_tokens == 0
-    assert client.service.stats().cache.lookup_bypass_sequences == 1
+    assert client.stats().cache.lookup_bypass_sequences == 1
 
 
 def test_choices_share_a_prompt_and_differ_by_seed(start) -> None:
@@ -179,7 +179,7 @@ def test_choices_share_a_prompt_and_differ_by_seed(start) -> None:
     assert client.usage(id_).decoded_tokens == 76
     assert client.result(client.run("tell me", seed=5)) == client.result(id_, 0)
     # A prompt is computed once: 7 tokens, and the last one for each choice, then 19 steps each.
-    again = client.service.stats().scheduling.computed_tokens
+    again = client.stats().scheduling.computed_tokens
     assert again == 6 + 4 * 20 + 7 + 19
 
 
@@ -225,7 +225,7 @@ def test_bitwise_the_same_after_preemption(start, alone) -> None:
     client = start(kv_pool_pages=32, max_model_len=512)
     ids = [client.submit(PROMPT, seed=3, max_tokens=60, cache_salt=str(i)) for i in range(8)]
     client.end(*ids)
-    assert client.service.stats().scheduling.preemptions > 0
+    assert client.stats().scheduling.preemptions > 0
     assert sum(client.usage(i).preemptions for i in ids) > 0
     assert {client.result(i) for i in ids} == {alone}
 
@@ -262,7 +262,7 @@ def test_two_hundred_requests_a_fifth_cancelled(start) -> None:
     client.end(*ids)
     for id_ in set(ids) - cancelled:
         assert isinstance(client.events[id_][-1], Finished)
-    counts = client.service.stats().scheduling
+    counts = client.stats().scheduling
     assert counts.submitted == counts.completed + counts.cancelled == 200
 
 
@@ -278,7 +278,7 @@ def test_submitting_from_many_threads(start) -> None:
     client.end(*(request.id for request in requests))
     for thread in threads:
         thread.join()
-    assert client.service.stats().scheduling.completed == 64
+    assert client.stats().scheduling.completed == 64
 
 
 def test_a_hook_changes_logits_and_its_exception_fails_its_request_alone(start) -> None:
