@@ -9,7 +9,7 @@ from edgeserve import __version__
 from edgeserve.cli import main
 from edgeserve.cli.parser import COMMANDS
 
-HEAVY = ("numpy", "msgspec._core_x", "falcon", "uvicorn", "rich", "prompt_toolkit", "tokenizers")
+HEAVY = ("numpy", "falcon", "uvicorn", "rich", "prompt_toolkit", "tokenizers")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
