@@ -41,6 +41,7 @@ COMMON_FLAGS = [
     "-pthread",
     "-Wall",
     "-Wextra",
+    "-Wno-psabi",  # 32-byte vectors never cross a call
     *(["-O1", "-g", "-D_GLIBCXX_ASSERTIONS"] if DEBUG else ["-O2", "-DNDEBUG"]),
     *SANITIZE_FLAGS,
 ]

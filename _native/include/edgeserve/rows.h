@@ -1,6 +1,6 @@
 // Passes over one row of logits: the same bits on every machine and in every build.
 //
-// Four lanes of plain SSE2 or NEON, a fixed order of additions, no libm, no contraction.
+// Eight lanes on any machine, a fixed order of additions, no contraction.
 #pragma once
 
 #include <cstdint>
