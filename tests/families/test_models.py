@@ -51,7 +51,7 @@ def test_recordings_have_clear_margins() -> None:
 
 
 def test_greedy_texts_of_smollm2_are_those_of_transformers(smollm2: Reference) -> None:
-    assert_greedy(smollm2, recorded.greedy_runs("smollm2")[:4])
+    assert_greedy(smollm2, recorded.greedy_runs("smollm2")[:2])
 
 
 def test_distributions_of_smollm2_are_those_of_transformers(smollm2: Reference) -> None:
