@@ -45,13 +45,15 @@ class CacheStats(msgspec.Struct, kw_only=True):
     matched_tokens: int = 0
     reused_tokens: int = 0
     publication_attempts: int = 0
-    existing_published_endpoints: int = 0  # of these, those that added nothing
+    published_endpoints: int = 0  # of these, those that added something
+    existing_published_endpoints: int = 0  # and those that were there already
     published_pages: int = 0
     evicted_pages: int = 0
     evicted_records: int = 0
     planning_nanoseconds: int = 0
     current_records: int = 0  # gauge: endpoints in the index
     cached_pages: int = 0  # gauge: pages that the index holds
+    reclaimable_pages: int = 0  # gauge: of these, the ones that nobody else holds
     free_pages: int = 0  # gauge
     total_pages: int = 0
 

@@ -94,7 +94,9 @@ class PrefixCache:
         counts.evicted_records = tree["evicted_records"]
         counts.published_pages = tree["published_pages"]
         counts.existing_published_endpoints = tree["existing_publications"]
+        counts.published_endpoints = tree["publications"] - tree["existing_publications"]
         counts.cached_pages = tree["pages"]
+        counts.reclaimable_pages = self._pool.reclaimable
         counts.free_pages = self._pool.available
         counts.total_pages = self._pool.size
         return counts

@@ -12,7 +12,7 @@ from edgeserve.worker.wire.frame import ProtocolError, Reader, encode
 from edgeserve.worker.wire.message import Message
 
 BACKLOG_BYTES = 256 * 1024**2  # unsent bytes at which the other side counts as gone
-READ_BYTES = 256 * 1024
+READ_BYTES = 64 * 1024  # above 128 KiB each read would map and unmap memory
 MAX_DESCRIPTORS = 16  # per read
 CLOSED = "it closed the connection"
 
@@ -37,6 +37,7 @@ class Connection:
         self._unsent: deque[tuple[memoryview, int | None]] = deque()  # bytes, descriptor
         self._unsent_bytes = 0
         self._is_open = True
+        self._is_blocked = False  # a writer is registered
         loop.add_reader(sock.fileno(), self._read)
 
     @property
@@ -61,6 +62,7 @@ class Connection:
             try:
                 sent = self._send_some(data, descriptor)
             except (BlockingIOError, InterruptedError):
+                self._is_blocked = True
                 self._loop.add_writer(self._sock.fileno(), self._write)
                 return
             except OSError as error:
@@ -75,7 +77,8 @@ class Connection:
                 self._unsent.popleft()
             else:
                 self._unsent[0] = (data[sent:], None)
-        if self._is_open:
+        if self._is_blocked and self._is_open:
+            self._is_blocked = False
             self._loop.remove_writer(self._sock.fileno())
 
     def _send_some(self, data: memoryview, descriptor: int | None) -> int:
