@@ -11,6 +11,7 @@ from typing import Any
 from edgeserve.backends.contract import Backend
 from edgeserve.bundle.manifest import FORMAT, FamilyEntry
 from edgeserve.config import EngineOptions
+from edgeserve.family import discover
 from edgeserve.family.contract import Family
 
 _DISTRIBUTION = "edgeserve-llm"
@@ -24,22 +25,14 @@ def own_version() -> str:
         return "0"
 
 
-def family_entry(family: Family) -> FamilyEntry:
+def family_entry(family: Family, model_type: str) -> FamilyEntry:
     """Name, contract and the version of the package that supplies the family."""
-    package = type(family).__module__.partition(".")[0]
     supplied = getattr(family, "version", None)
-    found = supplied if isinstance(supplied, str) else _package_version(package)
-    return FamilyEntry(family.name, family.contract, found)
-
-
-@cache
-def _package_version(package: str) -> str:
-    if package in ("edgeserve", "edgeserve_families", "families"):
-        return own_version()
-    try:
-        return version(package.replace("_", "-"))
-    except PackageNotFoundError:
-        return "0"
+    if not isinstance(supplied, str):
+        point = discover.installed().get(model_type)
+        owner = None if point is None else point.dist
+        supplied = own_version() if owner is None else owner.version
+    return FamilyEntry(family.name, family.contract, supplied)
 
 
 def backend_key(backend: Backend, options: EngineOptions) -> dict[str, Any]:
@@ -53,7 +46,7 @@ def bundle_key(
 ) -> str:
     """sha256 in hex. `digest` is the checkpoint's: where it lies does not matter, any changed
     byte does."""
-    entry = family_entry(family)
+    entry = family_entry(family, model_type)
     parts = {
         "format": FORMAT,
         "version": own_version(),
