@@ -87,6 +87,7 @@ cdef extern from "edgeserve/kernels.h" namespace "edgeserve" nogil:
 
     int32_t kPanels
     int32_t kAttendRows
+    int32_t dim_padded(int32_t)
     int64_t attend_scratch(int32_t, int32_t)
 
     cdef struct Kernels:

@@ -179,7 +179,7 @@ def attend(const float[:, :, ::1] q not None, const float[:, ::1] keys not None,
     [positions, dim], put into the given pages first."""
     cdef const Kernels* k = table(isa)
     cdef int32_t dim = <int32_t>q.shape[2], group = <int32_t>q.shape[1], position, r
-    cdef int64_t block = 2 * 16 * dim * (4 if kv_f32 else 2)
+    cdef int64_t block = 2 * 16 * dim_padded(dim) * (4 if kv_f32 else 2)
     cdef int64_t page = block * (page_tokens // 16)
     storage = np.full(int(page) * (max(pages) + 1), 0xff, np.uint8)  # NaN where nothing is written
     out = np.empty((q.shape[0], q.shape[1], q.shape[2]), np.float32)

@@ -26,7 +26,7 @@ struct Block {
 inline Block read_block(const Attend& a, int32_t position) {
   const uint8_t* at = a.pages + a.page_ids[position / a.page_tokens] * a.page_stride +
                       a.head_offset + position % a.page_tokens / 16 * a.block_stride;
-  const int64_t floats = 16 * int64_t(a.head_dim);
+  const int64_t floats = 16 * int64_t(dim_padded(a.head_dim));
   if (a.kv_f32) return {(const float*)at, (const float*)at + floats};
   float* keys = a.scratch;
   float* values = a.scratch + floats;
@@ -51,7 +51,7 @@ inline F shape_scores(const Attend& a, F dot, int low, int count) {
 template <int H>
 inline void meet(const Attend& a, const Block& block, const float* q, int low, int count,
                  Query* queries, float* outs) {
-  const int dim = a.head_dim;
+  const int dim = a.head_dim, padded = dim_padded(dim);
   F even[H], odd[H];
   for (int h = 0; h < H; ++h) even[h] = odd[h] = set1(0.0f);
   for (int d = 0; d < dim; d += 2) {
@@ -75,14 +75,14 @@ inline void meet(const Attend& a, const Block& block, const float* q, int low, i
     queries[h].most = most;
     store(weights[h], p);
   }
-  for (int v = 0; v < dim; v += kTile) {
+  for (int v = 0; v < padded; v += kTile) {
     F acc[H];
-    for (int h = 0; h < H; ++h) acc[h] = mul(load(outs + h * dim + v), fade[h]);
+    for (int h = 0; h < H; ++h) acc[h] = mul(load(outs + h * padded + v), fade[h]);
     for (int j = 0; j < count; ++j) {
-      const F value = load(block.values + j * dim + v);
+      const F value = load(block.values + j * padded + v);
       for (int h = 0; h < H; ++h) acc[h] = fma(set1(weights[h][j]), value, acc[h]);
     }
-    for (int h = 0; h < H; ++h) store(outs + h * dim + v, acc[h]);
+    for (int h = 0; h < H; ++h) store(outs + h * padded + v, acc[h]);
   }
 }
 
@@ -91,10 +91,11 @@ inline int first_position(const Attend& a, int position) {
 }
 
 inline void start(const Attend& a, Query* queries, float* outs) {
+  const int padded = dim_padded(a.head_dim);
   for (int i = 0; i < a.rows * a.group; ++i) {
     queries[i].most = a.sinks ? a.sinks[i % a.group] : -__builtin_inff();
     queries[i].total = a.sinks ? 1.0f : 0.0f;
-    for (int d = 0; d < a.head_dim; d += kTile) store(outs + i * a.head_dim + d, set1(0.0f));
+    for (int d = 0; d < padded; d += kTile) store(outs + i * padded + d, set1(0.0f));
   }
 }
 
@@ -103,15 +104,17 @@ inline void finish(const Attend& a, const Query* queries, const float* outs) {
     float* out = a.out + i / a.group * a.out_stride + i % a.group * a.head_dim;
     const F total = set1(queries[i].total);
     for (int d = 0; d < a.head_dim; d += kTile)
-      store(out + d, div(load(outs + i * a.head_dim + d), total));
+      store_n(out + d, div(load(outs + i * dim_padded(a.head_dim) + d), total),
+              least(kTile, a.head_dim - d));
   }
 }
 
 }  // namespace
 
 void attend(const Attend& a) {
-  float* outs = a.scratch + 32 * a.head_dim;
-  Query* queries = (Query*)(outs + a.rows * a.group * a.head_dim);
+  const int padded = dim_padded(a.head_dim);
+  float* outs = a.scratch + 32 * padded;
+  Query* queries = (Query*)(outs + a.rows * a.group * padded);
   start(a, queries, outs);
   const int last = a.first + a.rows - 1;
   for (int base = first_position(a, a.first) / 16 * 16; base <= last; base += 16) {
@@ -123,7 +126,7 @@ void attend(const Attend& a) {
       for (int h = 0; h < a.group;) {
         const int i = r * a.group + h, left = a.group - h;
         const float* q = a.q + r * a.q_stride + h * a.head_dim;
-        float* out = outs + i * a.head_dim;
+        float* out = outs + i * padded;
         if (left >= kHeads) meet<4>(a, block, q, low, count, queries + i, out), h += 4;
         else if (left == 3) meet<3>(a, block, q, low, count, queries + i, out), h += 3;
         else if (left == 2) meet<2>(a, block, q, low, count, queries + i, out), h += 2;

@@ -183,16 +183,19 @@ void store_key(const float* key, int32_t head_dim, int32_t slot, bool f32, uint8
   }
   for (int d = 0; d < head_dim; d += kTile) {
     uint16_t rounded[kTile];
-    store_bf16(rounded, load(key + d));
-    for (int i = 0; i < kTile; i += 2)
+    const int lanes = least(kTile, head_dim - d);
+    store_bf16(rounded, load_some(key + d, lanes));
+    for (int i = 0; i < lanes; i += 2)
       std::memcpy((uint16_t*)block + (d + i) * 16 + slot * 2, rounded + i, 4);
   }
 }
 
 void store_value(const float* value, int32_t head_dim, int32_t slot, bool f32, uint8_t* block) {
+  const int64_t row = int64_t(slot) * dim_padded(head_dim);
   for (int d = 0; d < head_dim; d += kTile) {
-    if (f32) store((float*)block + slot * head_dim + d, load(value + d));
-    else store_bf16((uint16_t*)block + slot * head_dim + d, load(value + d));
+    const F some = load_some(value + d, least(kTile, head_dim - d));
+    if (f32) store((float*)block + row + d, some);
+    else store_bf16((uint16_t*)block + row + d, some);
   }
 }
 

@@ -18,7 +18,7 @@ PageLayout::PageLayout(const std::vector<KvSpec>& layers, bool f32, int32_t page
 }
 
 int64_t PageLayout::block_bytes(int32_t layer) const {
-  return 2 * 16 * int64_t(layers_[size_t(layer)].head_dim) * element_;
+  return 2 * 16 * int64_t(dim_padded(layers_[size_t(layer)].head_dim)) * element_;
 }
 
 int64_t PageLayout::head_offset(int32_t layer, int32_t head) const {

@@ -40,7 +40,7 @@ class Case:
         rng = np.random.default_rng()
         self.positions = positions or int(rng.integers(1, 130))
         self.heads = heads or int(rng.integers(1, 10))
-        self.dim = dim or 16 * int(rng.integers(1, 9))
+        self.dim = dim or 2 * int(rng.integers(1, 65))
         self.q = rng.normal(size=(self.positions, self.heads, self.dim)).astype(np.float32)
         self.keys = rng.normal(size=(self.positions, self.dim)).astype(np.float32)
         self.values = rng.normal(size=(self.positions, self.dim)).astype(np.float32)

@@ -37,6 +37,7 @@ struct Norm {
 // Keys and values of 16 positions of one head, as they lie in a page:
 //   keys    bf16 [dim / 2][16][2]  or f32 [dim][16]: a register holds one dim (pair) of all positions
 //   values  [16][dim]
+// where dim is head_dim filled up to a multiple of 16 (dim_padded).
 struct Attend {
   const float* q;           // [rows, q_stride]; heads of one kv head stand beside each other
   int64_t q_stride;
@@ -45,7 +46,7 @@ struct Attend {
   int32_t rows;             // consecutive positions of one sequence
   int32_t first;            // position of the first row
   int32_t group;            // query heads of this kv head
-  int32_t head_dim;         // a multiple of 16
+  int32_t head_dim;         // even
   const uint8_t* pages;     // storage of all pages
   const int32_t* page_ids;  // of the sequence
   int64_t page_stride;      // bytes between pages
@@ -61,8 +62,10 @@ struct Attend {
 };
 constexpr int32_t kAttendRows = 8;  // rows of a tile that share the reading of a page
 
+static inline int32_t dim_padded(int32_t head_dim) { return int32_t(round_up(head_dim, 16)); }
+// The keys and values of a block, and per query its output and what the softmax has seen.
 static inline int64_t attend_scratch(int32_t group, int32_t head_dim) {
-  return 32 * head_dim + int64_t(kAttendRows) * group * (2 * head_dim + 32);
+  return 32 * dim_padded(head_dim) + int64_t(kAttendRows) * group * (dim_padded(head_dim) + 2);
 }
 
 struct Kernels {

@@ -17,6 +17,8 @@ from edgeserve.errors import BadConfig, BundleError
 from edgeserve.graph.passes import fuse
 from edgeserve.graph.values import Graph
 
+HEAD_BLOCK = 16  # heads are filled up to a multiple of this in pages
+
 
 class CpuBackend:
     """`Backend` on this machine's CPUs."""
@@ -70,7 +72,10 @@ class CpuBackend:
 
     def page_bytes(self, graph: Graph, options: EngineOptions, page_tokens: int) -> int:
         element = 4 if kv_f32(options) else 2
-        return sum(2 * kv.kv_heads * kv.head_dim * page_tokens * element for kv in graph.kv)
+        return sum(
+            2 * kv.kv_heads * -(-kv.head_dim // HEAD_BLOCK) * HEAD_BLOCK * page_tokens * element
+            for kv in graph.kv
+        )
 
 
 def activations(options: EngineOptions) -> str:
