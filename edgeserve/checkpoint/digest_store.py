@@ -11,6 +11,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from edgeserve.checkpoint.digest import digest_file
@@ -40,7 +41,7 @@ class DigestStore:
         entries = self._load()
         before = _state(path)
         known = entries.get(before[0])
-        if known is not None and known[:-1] == before[1] and not self._verify:
+        if isinstance(known, list) and known[:-1] == before[1] and not self._verify:
             return str(known[-1])
         time.sleep(max(0, _REST_NS - (time.time_ns() - before[1][2])) / 1e9)
         digest = digest_file(path, self._advance(before[1][0]))
@@ -84,7 +85,8 @@ class DigestStore:
             temporary.write_text(json.dumps(entries), "utf-8")
             temporary.replace(self._path)
         except OSError:  # a cache that cannot be written only costs time
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink()
 
 
 def _state(path: Path) -> tuple[str, list[int]]:

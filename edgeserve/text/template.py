@@ -16,7 +16,8 @@ import jinja2
 from jinja2 import nodes
 
 from edgeserve.errors import CheckpointError, InvalidRequest, UnsupportedFeature
-from edgeserve.text.sandbox import Sandbox, TooMuch, render
+from edgeserve.text.budget import TooMuch
+from edgeserve.text.sandbox import Sandbox, render
 from edgeserve.text.template_helpers import Raised
 from edgeserve.text.tokenizer import token_text
 
