@@ -7,7 +7,6 @@ its own. Rotary embeddings fold into the instruction that writes keys and values
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +23,7 @@ from edgeserve.backends.cpu.program import (
     RopeTable,
     Vector,
 )
+from edgeserve.backends.cpu.uses import Uses, parts_of
 from edgeserve.errors import GraphError
 from edgeserve.graph import ops
 from edgeserve.graph.values import Graph, Node, Value
@@ -63,13 +63,7 @@ class _Compiler:
         self._vectors: dict[str, int] = {}
         self._ropes: dict[ops.Rope, tuple[int, int]] = {}  # table, buffer of angles
         self._buffers: dict[tuple[int, Form], int] = {}  # of live values
-        self._makers = {value.id: node for node in graph.nodes for value in node.outputs}
-        self._uses = Counter(value.id for node in graph.nodes for value in node.inputs)
-        self._uses[graph.logits.id] += 1
-        self._folded = self._find_folded()
-        self._direct = self._find_direct()
-        self._wanted = self._find_wanted()
-        self._last = self._find_last()
+        self._uses = Uses(graph, self._form)
 
     def program(self) -> Program:
         lower = self._lowerings()
@@ -95,64 +89,6 @@ class _Compiler:
             instructions=tuple(self._instructions),
         )
 
-    # What the graph says about its values --------------------------------------------------------
-
-    def _find_folded(self) -> dict[int, Value]:
-        """Rotated queries and keys that are rotated in place while keys go to pages: output of the
-        rope -> its input. Both must turn the same way and have no other reader."""
-        folded: dict[int, Value] = {}
-        for node in self._graph.nodes:
-            if not isinstance(node.op, ops.Attention):
-                continue
-            ropes = [self._makers[value.id] for value in node.inputs[:2]]
-            first, second = ropes[0].op, ropes[1].op
-            alone = all(
-                self._uses[rope.inputs[0].id] == 1 and self._uses[rope.outputs[0].id] == 1
-                for rope in ropes
-                if isinstance(rope.op, ops.Rope)
-            )
-            if isinstance(first, ops.Rope) and first == second and alone:
-                folded |= {rope.outputs[0].id: rope.inputs[0] for rope in ropes}
-        return folded
-
-    def _find_direct(self) -> set[int]:
-        """Values that may lie in the caller's buffer of logits: the logits, and what only becomes
-        them element by element."""
-        direct: set[int] = set()
-        value = self._graph.logits
-        while True:
-            direct.add(value.id)
-            node = self._makers[value.id]
-            if not isinstance(node.op, ops.Scale | ops.SoftCap | ops.Activation):
-                return direct
-            value = node.inputs[0]
-            if self._uses[value.id] > 1 or value.rows != "outputs":
-                return direct
-
-    def _find_wanted(self) -> dict[int, set[Form]]:
-        """The forms in which each value is read."""
-        wanted: dict[int, set[Form]] = {}
-        for node in self._graph.nodes:
-            for value in node.inputs:
-                forms: set[Form] = {"f32"}
-                if isinstance(node.op, ops.Linear | ops.FusedLinear):
-                    forms = {self._form(part) for part in _parts(node.op)}
-                wanted.setdefault(value.id, set()).update(forms)
-        return wanted
-
-    def _find_last(self) -> dict[int, list[int]]:
-        """Ids of the values that are dead after each node."""
-        last: dict[int, int] = {}
-        for index, node in enumerate(self._graph.nodes):
-            for value in (*node.inputs, *node.outputs):
-                last[value.id] = index
-                if value.id in self._folded:
-                    last[self._folded[value.id].id] = index
-        dead: dict[int, list[int]] = {}
-        for value_id, index in last.items():
-            dead.setdefault(index, []).append(value_id)
-        return dead
-
     # Weights and buffers -------------------------------------------------------------------------
 
     def _form(self, part: ops.Linear) -> Form:
@@ -169,7 +105,7 @@ class _Compiler:
 
     def _write(self, value: Value, form: Form = "f32") -> int:
         """The buffer of a value that is about to be made."""
-        if value.id in self._direct and form == "f32":
+        if value.id in self._uses.direct and form == "f32":
             self._buffers[value.id, form] = LOGITS
         if (value.id, form) not in self._buffers:
             self._buffers[value.id, form] = self._arena.take(form, value.width)
@@ -177,20 +113,20 @@ class _Compiler:
 
     def _forms(self, value: Value, *, always_f32: bool = False) -> tuple[int, ...]:
         """The buffers of a value in all forms that are wanted, NONE for others."""
-        wanted = set(self._wanted.get(value.id, ()))
-        if always_f32 or value.id in self._direct or not wanted:
+        wanted = set(self._uses.wanted.get(value.id, ()))
+        if always_f32 or value.id in self._uses.direct or not wanted:
             wanted.add("f32")
         return tuple(self._write(value, form) if form in wanted else NONE for form in FORMS)
 
     def _release(self, index: int) -> None:
-        for value_id in self._last.get(index, ()):
+        for value_id in self._uses.dead.get(index, ()):
             for form in FORMS:
                 buffer = self._buffers.pop((value_id, form), NONE)
                 if buffer >= 0 and self._owns(value_id):
                     self._arena.give(buffer)
 
     def _owns(self, value_id: int) -> bool:
-        return value_id not in self._folded  # else the buffer is its input's
+        return value_id not in self._uses.folded  # else the buffer is its input's
 
     def _emit(
         self,
@@ -245,7 +181,7 @@ class _Compiler:
         x = node.inputs[0]
         for form in FORMS:
             args, writes = [FORMS.index(form), NONE], []
-            for part, out in zip(_parts(node.op), node.outputs, strict=True):
+            for part, out in zip(parts_of(node.op), node.outputs, strict=True):
                 if self._form(part) == form:
                     writes.append(self._write(out))
                     args += (self._matrix(part.weight), self._vector(part.bias), writes[-1])
@@ -294,7 +230,7 @@ class _Compiler:
     def _rope(self, node: Node) -> None:
         op, x, out = node.op, node.inputs[0], node.outputs[0]
         assert isinstance(op, ops.Rope)
-        if out.id in self._folded:  # done by KEEP, in the same buffer
+        if out.id in self._uses.folded:  # done by KEEP, in the same buffer
             self._buffers[out.id, "f32"] = self._read(x)
             return
         table, angles = self._angles(op, out)
@@ -310,8 +246,8 @@ class _Compiler:
             raise GraphError(f"the cpu backend needs an even head size, not {op.head_dim}")
         q, k, v = (self._read(value) for value in node.inputs)
         rope, angles, writes = NONE, NONE, []
-        if node.inputs[0].id in self._folded:
-            maker = self._makers[node.inputs[0].id].op
+        if node.inputs[0].id in self._uses.folded:
+            maker = self._uses.makers[node.inputs[0].id].op
             assert isinstance(maker, ops.Rope)
             rope, angles = self._angles(maker, out)
             writes = [q, k]
@@ -366,10 +302,6 @@ class _Compiler:
         source, forms = self._read(x), self._forms(out)
         args = (source, out.width, *forms)
         self._emit(Code.SELECT, out, args, reads=(source,), writes=forms)
-
-
-def _parts(op: ops.Linear | ops.FusedLinear) -> tuple[ops.Linear, ...]:
-    return op.parts if isinstance(op, ops.FusedLinear) else (op,)
 
 
 def _matrix(name: str, placed: Placed) -> Matrix:

@@ -110,7 +110,7 @@ def test_a_token_outside_the_table_and_a_step_too_large_are_refused(tmp_path):
         forward.run(np.zeros(9, np.int32), [(0, 9, (0,))], wanted)
 
 
-def test_a_page_is_as_large_as_the_backend_says(tmp_path):
+def test_a_page_is_as_large_as_the_backend_says():
     graph, _ = tiny_graph(sorted(tiny.VARIANTS)[0])
     kv = graph.kv[0]
     expected = len(graph.kv) * 2 * kv.kv_heads * 16 * PAGE  # heads of 12 take 16
