@@ -56,7 +56,7 @@ def ready(port: int) -> bool:
 
 
 def ask(port: int) -> str:
-    body = {"messages": [{"role": "user", "content": "What is the capital of France?"}]}
+    body = {"messages": [{"role": "user", "content": "What is the capital of Japan?"}]}
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
     command = ["curl", "-sS", "--fail-with-body", url, "-H", "Content-Type: application/json"]
     done = subprocess.run(
@@ -75,8 +75,8 @@ def main() -> None:
         print(f"start: first, with download and packing, {seconds:.1f} s")
         text = ask(port)
         print(f"answer: {text}")
-        if "Paris" not in text:
-            raise SystemExit("the model does not know the capital of France")
+        if "Tokyo" not in text:
+            raise SystemExit("the model does not know the capital of Japan")
     with serving(port, 60) as seconds:
         print(f"start: second {seconds:.2f} s")
         if seconds > SECOND_START_S:

@@ -10,10 +10,10 @@ def example(url: str, *, model: str, chat: bool, key: bool) -> str:
     """One curl command that works as it is pasted."""
     body: dict[str, object] = {"model": model, "max_tokens": 64}
     if chat:
-        body["messages"] = [{"role": "user", "content": "What is the capital of France?"}]
+        body["messages"] = [{"role": "user", "content": "What is the capital of Japan?"}]
         path = "/v1/chat/completions"
     else:
-        body["prompt"] = "The capital of France is"
+        body["prompt"] = "The capital of Japan is"
         path = "/v1/completions"
     auth = ' -H "Authorization: Bearer $EDGESERVE_API_KEY"' if key else ""
     quoted = json.dumps(body, ensure_ascii=False).replace("'", "'\\''")

@@ -18,9 +18,9 @@ def test_a_bundle_is_a_model_of_its_own(
     assert main(["build", source, "--output", str(bundle), *cache]) == 0
     assert capsys.readouterr().out.strip() == str(bundle)
     greedy = ("--temperature", "0", "--max-tokens", "12")
-    question = "What is the capital of France?"
+    question = "What is the capital of Japan?"
     done = edgeserve("run", question, "--model", str(bundle), *greedy, cache=tmp_path / "empty")
-    assert "Paris" in done.stdout, done.stderr
+    assert "Tokyo" in done.stdout, done.stderr
 
 
 def test_an_output_that_exists_is_refused(

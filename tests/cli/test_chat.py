@@ -93,10 +93,10 @@ def answer(*pieces: str, error: BaseException | None = None) -> Stream:
 def test_an_answer_is_printed_with_speed_latency_and_context(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    stream = answer("Par", "is.")
-    chat(["Capital of France?"], stream)
+    stream = answer("Tok", "yo.")
+    chat(["Capital of Japan?"], stream)
     said = capsys.readouterr().out
-    assert "Paris.\n" in said
+    assert "Tokyo.\n" in said
     assert "40.0 tokens/s" in said
     assert "first token after 0.25 s" in said
     assert "context 20 of 100 (20%)" in said
