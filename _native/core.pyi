@@ -44,9 +44,9 @@ class Core:
         An exception from the network breaks the core: it is raised again by each later call."""
     def sample(self) -> Outcome:
         """After LOGITS: sample the step that waits. `reason` is FINISHED or STEP."""
-    def drop(self) -> None:
-        """After LOGITS: give the step up without sampling (each sequence computes its last token
-        again later)."""
+    def drop(self, sequence: Sequence | None = None) -> None:
+        """After LOGITS: one sequence (default: all) leaves the step unsampled, and computes its
+        last token again later."""
     def logits(self, sequence: Sequence) -> memoryview:
         """After LOGITS: the sequence's row, format "f", writable, valid until `sample`.
 
