@@ -46,7 +46,10 @@ class Service:
     def submit(self, request: GenerationRequest) -> None:
         """Hand a request over. It ends by exactly one `Finished` or `Failed`."""
         arrived = time.monotonic()
-        self._send(lambda: self._accept(request, arrived))
+        if self._closing:  # nobody may read the inbox any more
+            self._engine.outbox.put(Failed(request.id, ShuttingDown().info()))
+        else:
+            self._send(lambda: self._accept(request, arrived))
 
     def cancel(self, request_id: int) -> None:
         """End a request before the next step. Harmless when it has ended."""
@@ -92,6 +95,7 @@ class Service:
         self._send(lambda: None)
         if self._thread.ident is not None:
             self._thread.join()
+        self._take_commands()  # what came while the thread was leaving: refused
         self._runtime.close()
 
     def _send(self, command: Command) -> None:

@@ -323,3 +323,5 @@ def test_closing_ends_open_requests(start) -> None:
     client.service.close()
     client.end(id_)
     assert client.error(id_).error.code == "server_unavailable"
+    late = client.run("too late")
+    assert client.error(late).error.code == "server_unavailable"

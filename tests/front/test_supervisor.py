@@ -39,9 +39,9 @@ async def make(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
     made: list[Supervisor] = []
 
     def make(checkpoint: str = "hash", resolve=found, **fields: object) -> Supervisor:
-        seen = fields.pop("seen", [])
+        on_change = fields.pop("on_change", lambda _: None)
         options = EngineOptions(checkpoint=checkpoint, **fields)
-        made.append(Supervisor(options, CARE, resolve=resolve, on_change=seen.append))
+        made.append(Supervisor(options, CARE, resolve=resolve, on_change=on_change))
         made[-1].start()
         return made[-1]
 
@@ -53,7 +53,7 @@ async def make(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
 
 async def test_it_loads_with_progress_and_serves(make: Make) -> None:
     seen: list[Status] = []
-    supervisor = make(seen=seen)
+    supervisor = make(on_change=seen.append)
     assert supervisor.status.state is State.LOADING
     with pytest.raises(ModelLoading):
         await supervisor.generator.submit(make_request(supervisor.generator))
@@ -139,15 +139,17 @@ async def test_draining_gives_up_at_its_time_limit(make: Make) -> None:
 
 
 async def test_a_dead_worker_shows_in_the_status_until_it_is_replaced(make: Make) -> None:
-    seen: list[Status] = []
-    supervisor = make(seen=seen)
+    changes: asyncio.Queue[Status] = asyncio.Queue()
+    supervisor = make(on_change=changes.put_nowait)
     await supervisor.ready()
     pid = supervisor.replicas[0].pid
     assert pid is not None
-    seen.clear()
+    while not changes.empty():
+        changes.get_nowait()
     os.kill(pid, signal.SIGKILL)
-    while not seen or supervisor.status.state is not State.READY:
-        await asyncio.sleep(0.01)
-    assert seen[0].state is State.RESTARTING
-    assert "SIGKILL" in seen[0].reason
+    down = await changes.get()
+    assert down.state is State.RESTARTING
+    assert "SIGKILL" in down.reason
+    while (await changes.get()).state is not State.READY:
+        pass
     assert len(await ask(supervisor.generator)) == 20
