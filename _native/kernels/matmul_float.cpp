@@ -7,6 +7,9 @@ namespace edgeserve {
 namespace ES_ISA {
 namespace {
 
+// PERF: see matmul_int8.cpp.
+constexpr int64_t kAhead = 2048;  // bytes
+
 struct Float {  // x and panels in f32
   using X = float;
   static constexpr int step = 1;  // k per lane
@@ -34,9 +37,11 @@ inline void block(const Matmul& m, const uint8_t* const* panels, int tile, int s
   }
   const int in = m.weight->in;
   for (int k = 0; k < in; k += A::step)
-    for (int t = 0; t < T; ++t)
-      for (int r = 0; r < R; ++r)
-        acc[r][t] = A::madd(acc[r][t], panels[t] + int64_t(k / A::step) * 64, x[r] + k);
+    for (int t = 0; t < T; ++t) {
+      const uint8_t* w = panels[t] + int64_t(k / A::step) * 64;
+      if (R < 8) prefetch(w + kAhead);
+      for (int r = 0; r < R; ++r) acc[r][t] = A::madd(acc[r][t], w, x[r] + k);
+    }
   for (int t = 0; t < T; ++t) {
     const int n = (tile + t) * kTile, lanes = least(kTile, m.weight->out - n);
     const F bias = m.bias ? load_n(m.bias + n, lanes) : set1(0.0f);

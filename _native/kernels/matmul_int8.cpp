@@ -9,6 +9,9 @@ namespace edgeserve {
 namespace ES_ISA {
 namespace {
 
+// PERF: the chip's own prefetcher stops at every 4 KiB; tiles stream linearly, so we ask ahead.
+constexpr int64_t kAhead = 4096;  // bytes
+
 // A matrix's tile, and how to walk it.
 struct Walk {
   const uint8_t* scales;
@@ -44,6 +47,7 @@ inline void block(const Walk& w, const QuantBlock* const* x, F* acc) {
       }
       for (int quad = 0; quad < quads; quad += Bits == 4 ? 2 : 1) {
         const I raw = load_i(codes);
+        prefetch(codes + kAhead);
         codes += 64;
         const int at = 4 * (quad + part * quads);
         if (Bits == 4) {
@@ -57,10 +61,12 @@ inline void block(const Walk& w, const QuantBlock* const* x, F* acc) {
         }
       }
       const int64_t group = Parts == 2 ? 2 * int64_t(b) + part : b >> w.group_shift;
+      prefetch(w.scales + group * kTile * (WideScale ? 4 : 2) + kAhead);
       const F scale = load_scale<WideScale>(w.scales, group);
       for (int r = 0; r < R; ++r)
         acc[r] = fma(to_f32(dot[r]), mul(scale, set1(x[r][b].scale)), acc[r]);
       if (Minimum) {
+        prefetch(w.minimums + group * kTile * (WideScale ? 4 : 2) + kAhead);
         const F minimum = load_scale<WideScale>(w.minimums, group);
         for (int r = 0; r < R; ++r) {
           const QuantBlock& q = x[r][b];

@@ -30,6 +30,7 @@
 namespace edgeserve {
 namespace ES_ISA {
 
+static inline void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
 static inline int least(int a, int b) { return a < b ? a : b; }
 static inline F neg(F a) { return sub(set1(0.0f), a); }
 

@@ -25,33 +25,39 @@ int64_t PageLayout::head_offset(int32_t layer, int32_t head) const {
   return offsets_[size_t(layer)] + head * blocks_ * block_bytes(layer);
 }
 
+namespace {
+
+int64_t widest_row(const Program& program) {
+  int64_t bytes = 0;
+  for (const BufferSpec& spec : program.buffers) bytes = std::max(bytes, spec.row_bytes);
+  return round_up(bytes / 2, 16);  // the narrowest form has 2 bytes per column
+}
+
+}  // namespace
+
 CpuForward::CpuForward(Program program, const Kernels& kernels, const CpuLimits& limits,
                        int threads, std::vector<int> cpus)
     : program_(std::move(program)),
       kernels_(kernels),
       limits_(limits),
       layout_(program_.layers, program_.kv_f32, limits.page_tokens),
+      row_floats_(widest_row(program_)),
+      scratch_floats_(most_scratch()),
       threads_(threads, std::move(cpus)),
       storage_(size_t(layout_.page_bytes() * limits.pages)),
       arena_(size_t(program_.arena_row_bytes * limits.step_tokens +
-                    threads * scratch_floats() * int64_t(sizeof(float)))) {
+                    threads * scratch_floats_ * int64_t(sizeof(float)))) {
   for (int member = 0; member < threads; ++member) {
     uint8_t* scratch = arena_.data() + program_.arena_row_bytes * limits_.step_tokens;
-    scratch_.push_back(reinterpret_cast<float*>(scratch) + member * scratch_floats());
+    scratch_.push_back(reinterpret_cast<float*>(scratch) + member * scratch_floats_);
   }
   for (const Instruction& i : program_.instructions)
     if (i.code == Code::EMBED) ids_ = std::min(ids_, program_.matrices[size_t(i.args[0])].out);
   rows_.reserve(size_t(limits_.step_tokens));
 }
 
-int64_t CpuForward::widest() const {
-  int64_t bytes = 0;
-  for (const BufferSpec& spec : program_.buffers) bytes = std::max(bytes, spec.row_bytes);
-  return bytes / int64_t(sizeof(float));
-}
-
-// Panels of the widest matrix or the attention's, then one row of floats.
-int64_t CpuForward::scratch_floats() const {
+// One row of floats, then panels of the widest matrix or what attention needs.
+int64_t CpuForward::most_scratch() const {
   int64_t floats = 0;
   for (const Packed& matrix : program_.matrices)
     floats = std::max<int64_t>(floats, int64_t(kPanels) * in_padded(matrix.in) * kTile);
@@ -60,11 +66,7 @@ int64_t CpuForward::scratch_floats() const {
     const KvSpec& kv = program_.layers[size_t(i.args[1])];
     floats = std::max(floats, attend_scratch(i.args[2] / kv.kv_heads, kv.head_dim));
   }
-  return round_up(floats, 16) + round_up(widest(), 16);
-}
-
-float* CpuForward::row_scratch(int member) const {
-  return scratch(member) + scratch_floats() - round_up(widest(), 16);
+  return round_up(floats, 16) + row_floats_;
 }
 
 void CpuForward::prepare(const Step& step) {

@@ -88,18 +88,18 @@ class CpuForward final : public Forward {
   float* floats(int32_t buffer, int64_t row) const;
   template <class T>
   T* buffer(int32_t buffer, int64_t row) const;
-  float* scratch(int member) const { return scratch_[size_t(member)]; }
-  float* row_scratch(int member) const;
+  float* scratch(int member) const { return row_scratch(member) + row_floats_; }
+  float* row_scratch(int member) const { return scratch_[size_t(member)]; }
   // Converts columns [at, at + width) of a finished row to the other forms that are wanted.
   void emit(const int32_t* forms, int64_t row, int32_t at, int32_t width, const float* x);
   uint8_t* block(int32_t row, int32_t layer, int32_t head) const;
-  int64_t scratch_floats() const;
-  int64_t widest() const;
+  int64_t most_scratch() const;
 
   const Program program_;
   const Kernels& kernels_;
   const CpuLimits limits_;
   const PageLayout layout_;
+  const int64_t row_floats_, scratch_floats_;  // of each member
   Threads threads_;
   Memory storage_;  // of pages
   Memory arena_;    // of buffers, then scratch of each member
