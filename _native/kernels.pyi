@@ -42,9 +42,7 @@ class Matrix:
         """x @ matrix.T + bias. `form`: how x is prepared, int8 (int formats), bf16 (bf16 matrices)
         or f32 (any)."""
 
-def quantise(
-    x: Floats, *, isa: str | None = None
-) -> tuple[npt.NDArray[np.int8], Floats]:
+def quantise(x: Floats, *, isa: str | None = None) -> tuple[npt.NDArray[np.int8], Floats]:
     """x as int8 codes and the scale of each block of 32."""
 
 def rms_norm(
@@ -54,7 +52,7 @@ def layer_norm(
     x: Floats, weight: Floats, bias: Floats | None, *, eps: float, isa: str | None = None
 ) -> Floats: ...
 def unary(kind: int, x: Floats, *, number: float = 0.0, isa: str | None = None) -> Floats:
-    """`kind`: silu 0, gelu 1, gelu_tanh 2, relu 3, relu2 4, times number 5, soft cap at number 6."""
+    """`kind`: silu 0, gelu 1, gelu_tanh 2, relu 3, relu2 4, times number 5, soft cap 6."""
 
 def binary(kind: int, a: Floats, b: Floats, *, isa: str | None = None) -> Floats:
     """`kind`: add 0, multiply 1."""
@@ -62,9 +60,7 @@ def binary(kind: int, a: Floats, b: Floats, *, isa: str | None = None) -> Floats
 def gated(kind: int, gate: Floats, up: Floats, *, isa: str | None = None) -> Floats:
     """unary(kind, gate) * up."""
 
-def rope(
-    x: Floats, angles: Floats, *, interleaved: bool = False, isa: str | None = None
-) -> Floats:
+def rope(x: Floats, angles: Floats, *, interleaved: bool = False, isa: str | None = None) -> Floats:
     """One head; `angles`: cosines, then sines, of the pairs that turn."""
 
 def attend(

@@ -87,9 +87,7 @@ class InvalidUnicode(InvalidRequest):
 
     def __init__(self, param: str | None) -> None:
         where = f"'{param}'" if param else "a string of the request body"
-        super().__init__(
-            f"{where} has a lone surrogate escape; send whole characters", param=param
-        )
+        super().__init__(f"{where} has a lone surrogate escape; send whole characters", param=param)
 
 
 class WrongType(InvalidRequest):

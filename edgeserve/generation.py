@@ -67,7 +67,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
     phase: int = 0
 
 
-# Events: what an engine says of a request. Admitted comes first; Finished or Failed comes last. -----
+# Events: what an engine says of a request. Admitted comes first; Finished or Failed comes last. ---
 
 
 class Admitted(msgspec.Struct, frozen=True, array_like=True, tag="admitted"):
