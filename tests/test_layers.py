@@ -18,7 +18,7 @@ PACKAGE = ROOT / "edgeserve"
 LEAVES = frozenset(
     (
         *("config", "errors", "log", "metrics"),
-        *("sampling", "generation", "ticket", "model_info", "stats"),
+        *("sampling", "generation", "guide", "ticket", "model_info", "stats"),
     )
 )
 # Below pipeline and worker, one storey: they describe a model and its files, and know each other.

@@ -1,0 +1,1 @@
+"""Structured output in the front: from a request's body to a checked `Guide`."""
