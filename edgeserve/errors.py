@@ -161,8 +161,9 @@ class ModelNotFound(EdgeserveError):
     code = "model_not_found"
 
     def __init__(self, name: str, served: list[str]) -> None:
+        shown = name if len(name) <= 100 else f"{name[:100]}..."
         super().__init__(
-            f"model '{name}' is not served here; served: {', '.join(served)}", param="model"
+            f"model '{shown}' is not served here; served: {', '.join(served)}", param="model"
         )
 
 
@@ -194,6 +195,28 @@ class BodyTooLarge(EdgeserveError):
             f"the request body is larger than {limit_bytes} bytes; send less, or start the "
             f"server with a larger {flag}"
         )
+
+
+class HeadTooLarge(EdgeserveError):
+    """The headers of the request are over the limit."""
+
+    status = 431
+    type = INVALID
+    code = "headers_too_large"
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"the request's headers are larger than {limit_bytes} bytes; send less")
+
+
+class TooSlow(EdgeserveError):
+    """A part of the request did not come in time."""
+
+    status = 408
+    type = INVALID
+    code = "request_too_slow"
+
+    def __init__(self, part: str, limit_s: float) -> None:
+        super().__init__(f"the request's {part} did not come for {limit_s:g} s; send it again")
 
 
 class Busy(EdgeserveError):

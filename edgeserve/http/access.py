@@ -26,7 +26,7 @@ class Access:
 
     async def process_request(self, req: Request, resp: Response) -> None:  # noqa: ARG002
         client = client_of(req)
-        self._drain.enter()
+        self._drain.enter(client)
         client.on_exit(partial(self._end, record_of(req), client))
 
     async def process_response(
@@ -39,7 +39,7 @@ class Access:
             record.route = req.uri_template or record.route
 
     def _end(self, record: Record, client: Client) -> None:
-        self._drain.leave()
+        self._drain.leave(client)
         status = CLIENT_GONE if client.gone else record.status
         self._metrics.request(record.route, status, record.seconds)
         tokens: dict[str, int | bool] = {}

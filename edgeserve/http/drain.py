@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from edgeserve.errors import ShuttingDown
+from edgeserve.http.hangup import Client
 from edgeserve.pipeline.answer import Answer
 
 
@@ -13,23 +14,30 @@ class Drain:
 
     def __init__(self) -> None:
         self.draining = False
-        self.active = 0  # requests of any route
+        self._clients: set[Client] = set()  # of requests of any route
         self.answers: set[Answer] = set()  # generations under way
         self._idle = asyncio.Event()
 
-    def enter(self) -> None:
-        self.active += 1
+    @property
+    def active(self) -> int:
+        """Requests of any route."""
+        return len(self._clients)
+
+    def enter(self, client: Client) -> None:
+        self._clients.add(client)
         self._idle.clear()
 
-    def leave(self) -> None:
-        self.active -= 1
-        if self.active == 0:
+    def leave(self, client: Client) -> None:
+        self._clients.discard(client)
+        if not self._clients:
             self._idle.set()
 
     def begin(self) -> None:
-        """New work is refused from now on."""
+        """New work is refused from now on, and what is not yet here as a whole is new."""
         self.draining = True
-        if self.active == 0:
+        for client in self._clients:
+            client.refuse(ShuttingDown())
+        if not self._clients:
             self._idle.set()
 
     async def idle(self, timeout_s: float) -> bool:

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+from edgeserve.errors import EdgeserveError, TooSlow
+
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -22,6 +24,7 @@ ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 KEY = "edgeserve.client"  # in the ASGI scope
 UNREAD: Message = {"type": "http.request", "body": b"", "more_body": True}
+SILENCE_S = 60.0  # within a body
 
 
 class Client:
@@ -32,6 +35,8 @@ class Client:
         self.on_exit = exits.callback
         self._receive = receive
         self._started = False
+        self._reading = False
+        self._refusal: EdgeserveError | None = None
         self._task = asyncio.current_task()
         self._watcher: asyncio.Task[None] | None = None
 
@@ -41,12 +46,35 @@ class Client:
             # nothing is read of a body that is refused by its length, its key or its path.
             self._started = True
             return UNREAD
-        message = await self._receive()
+        message = await self._read()
         if message["type"] == "http.disconnect":
             self.gone = True
         elif not message.get("more_body"):
             self.watch()
         return message
+
+    async def _read(self) -> Message:
+        """The next part of the body. Raises what the body was refused for."""
+        if self._refusal is not None:
+            raise self._refusal
+        self._reading = True
+        late = TooSlow("body", SILENCE_S)
+        timer = asyncio.get_running_loop().call_later(SILENCE_S, self.refuse, late)
+        try:
+            return await self._receive()
+        except asyncio.CancelledError:
+            if self._refusal is None:
+                raise
+            raise self._refusal from None
+        finally:
+            timer.cancel()
+            self._reading = False
+
+    def refuse(self, error: EdgeserveError) -> None:
+        """Wait no longer for the rest of the body. No effect once it has been read."""
+        self._refusal = error
+        if self._reading and self._task is not None:
+            self._task.cancel()
 
     def watch(self) -> None:
         """From now on, cancel the request when its client leaves. The body has been read."""

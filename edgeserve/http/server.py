@@ -18,6 +18,7 @@ import uvicorn
 
 from edgeserve.errors import BadConfig, StartError
 from edgeserve.http.app import Application
+from edgeserve.http.connection import Connection
 from edgeserve.log import Log
 
 LOG = Log("http")
@@ -68,7 +69,7 @@ class HttpServer:
         self._server = _Uvicorn(
             uvicorn.Config(
                 application.asgi,
-                http="httptools",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 interface="asgi3",

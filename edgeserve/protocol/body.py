@@ -2,7 +2,8 @@
 
 msgspec checks types and unknown fields; this file is the one translation of its refusals into
 errors with a message, a dotted `param` such as `messages[0].content` and a code. The body is
-strict JSON: duplicate fields, NaN, lone surrogates and trailing text are refused.
+strict JSON: NaN, lone surrogates, trailing text and a field of the body given twice are refused
+(inside messages the last one counts).
 """
 
 from __future__ import annotations
@@ -95,9 +96,10 @@ def _refusal(text: str) -> InvalidRequest:
         bound = "at least" if found.group(2) == ">=" else "at most"
         noun = "characters" if found.group(1) == "str" else "items"
         return InvalidRequest(f"'{path}' must have {bound} {found.group(3)} {noun}", param=path)
+    what = f"'{path}'" if path else "the request body"
     if "out of range" in text:
-        return InvalidRequest(f"'{path}' is a number that is too large", param=path)
-    return InvalidRequest(f"'{path}': {text[:1].lower()}{text[1:]}", param=path or None)
+        return InvalidRequest(f"{what} is a number that is too large", param=path or None)
+    return InvalidRequest(f"{what}: {text[:1].lower()}{text[1:]}", param=path or None)
 
 
 def _join(path: str, field: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from falcon.asgi import Request, Response
 
 from edgeserve.http.limits import read_body
-from edgeserve.http.openai.generation import send, start
+from edgeserve.http.openai.generation import prompt_told, send, start, token_names
 from edgeserve.http.serving import Serving
 from edgeserve.protocol.chunk import Chunks
 from edgeserve.protocol.openai.chat import chat_call, read_chat
@@ -21,12 +21,14 @@ class ChatCompletions:
         request = read_chat(await read_body(req, serving.options.max_body_bytes))
         call = chat_call(request)
         model = serving.model(request.model)
-        vocabulary = await serving.vocabulary(model) if request.logprobs else None
+        names = await token_names(serving, model, call)
+        vocabulary = names if request.logprobs else None
         answer = await start(serving, req, model, call)
         wire = ChatWire(
             request,
             answer,
             vocabulary,
+            prompt_told(answer, names, request.prompt_logprobs),
             model=request.model or model.name,
             fingerprint=f"fp_{model.info.key[:12]}",
         )

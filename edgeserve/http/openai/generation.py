@@ -19,7 +19,25 @@ from edgeserve.pipeline.call import Call
 from edgeserve.pipeline.model import ServedModel
 from edgeserve.protocol.chunk import Chunks
 from edgeserve.protocol.openai.model_card import STREAMING
+from edgeserve.protocol.openai.prompt_logprobs import PromptTold
 from edgeserve.protocol.reply import Wire, frames, whole
+from edgeserve.protocol.vocabulary import Vocabulary
+
+
+async def token_names(serving: Serving, model: ServedModel, call: Call) -> Vocabulary | None:
+    """The names of the model's tokens, when the answer tells logprobs."""
+    if not call.params.wants_logprobs:
+        return None
+    names = await serving.vocabulary(model)
+    return names.with_special() if call.params.skip_special_tokens is False else names
+
+
+def prompt_told(
+    answer: Answer, names: Vocabulary | None, alternatives: int | None
+) -> PromptTold | None:
+    if names is None or alternatives is None:
+        return None
+    return PromptTold(answer, names, alternatives)
 
 
 async def start(serving: Serving, req: Request, model: ServedModel, call: Call) -> Answer:
