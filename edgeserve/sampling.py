@@ -8,6 +8,7 @@ into `SamplerSettings`, which is complete, crosses the wire and is executed by t
 from __future__ import annotations
 
 import math
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,8 +20,11 @@ from edgeserve.errors import InvalidRequest, UnsupportedFeature
 MAX_LOGPROBS = 50  # alternatives per token
 MAX_CHOICES = 128
 MAX_BIASES = 1024
+MAX_TEXTS, MAX_TEXT_CHARS = 1024, 32 * 1024  # stop strings, and bad words: in all
+MAX_WORDS = 1024  # bad_words, stop_token_ids
 SEED_MASK = 2**64 - 1
 INT31 = 2**31 - 1
+ID = re.compile("0|[1-9][0-9]{0,9}", re.ASCII)  # a token id as a JSON key
 
 
 class SamplerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +114,7 @@ RANGES: Mapping[str, Range] = {
     "max_completion_tokens": Range(int, 1, math.inf),
     "seed": Range(int, -(2**63), SEED_MASK),
     "n": Range(int, 1, MAX_CHOICES),
+    "best_of": Range(int, 1, MAX_CHOICES),
     "top_logprobs": Range(int, 0, MAX_LOGPROBS),
     "num_logprobs": Range(int, 0, MAX_LOGPROBS),
     "prompt_logprobs": Range(int, 0, MAX_LOGPROBS),
@@ -145,6 +150,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     bad_words: Sequence[str] | None = None
     seed: int | None = None  # 64 bit; unset: a fresh one, told in the answer
     n: int | None = None  # choices per prompt, 1..128
+    best_of: int | None = None  # draw so many and keep the n likeliest; not for streams
 
     max_tokens: int | None = None  # unset: to the end of the context
     max_completion_tokens: int | None = None  # OpenAI's newer name of max_tokens
@@ -197,6 +203,8 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             )
         if self.min_tokens and self.token_limit is not None and self.min_tokens > self.token_limit:
             raise bad("min_tokens", f"at most 'max_tokens', which is {self.token_limit}")
+        if self.best_of is not None and self.best_of < self.choices:
+            raise bad("best_of", f"at least 'n', which is {self.choices}")
         if self.top_logprobs is not None and self.logprobs in (None, False):
             raise bad("top_logprobs", "left out unless 'logprobs' is set")
 
@@ -207,6 +215,11 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def choices(self) -> int:
         return 1 if self.n is None else self.n
+
+    @property
+    def drawn(self) -> int:
+        """Choices per prompt that are made; `choices` of them are kept."""
+        return self.choices if self.best_of is None else self.best_of
 
     @property
     def alternatives(self) -> int | None:
@@ -248,21 +261,33 @@ def _check_texts(name: str, value: object) -> None:
     texts = (value,) if isinstance(value, str) and name == "stop" else value
     if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
         raise bad(name, "a list of strings" if name != "stop" else "a string or a list of strings")
+    # The engine builds an automaton of them between two steps of everybody.
+    if len(texts) > MAX_TEXTS or sum(map(len, texts)) > MAX_TEXT_CHARS:
+        raise bad(name, f"at most {MAX_TEXTS} strings with {MAX_TEXT_CHARS} characters in all")
     if any(0xD800 <= ord(char) < 0xE000 for text in texts for char in text):
         raise bad(name, "valid Unicode; it has a lone surrogate")
+
+
+def _check_words(name: str, value: object) -> None:
+    _check_texts(name, value)
+    assert isinstance(value, (list, tuple))
+    if len(value) > MAX_WORDS or not all(value):
+        raise bad(name, f"a list of at most {MAX_WORDS} strings, none of them empty")
 
 
 def _check_ids(name: str, value: object) -> None:
     ids = RANGES["min_tokens"]
     if not isinstance(value, (list, tuple)) or not all(item in ids for item in value):
         raise bad(name, "a list of token ids")
+    if len(value) > MAX_WORDS:
+        raise bad(name, f"a list of at most {MAX_WORDS} token ids")
 
 
 def _check_biases(name: str, value: object) -> None:
     if not isinstance(value, Mapping) or len(value) > MAX_BIASES:
         raise bad(name, f"an object of token id to bias with at most {MAX_BIASES} entries")
     for key, bias in value.items():
-        digits = isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 11
+        digits = isinstance(key, str) and ID.fullmatch(key) is not None
         if not (digits or key in RANGES["min_tokens"]) or int(key) > INT31:
             raise bad(name, "an object whose keys are token ids")
         if bias not in Range(float, -100, 100):
@@ -275,7 +300,7 @@ def _check_logprobs(name: str, value: object) -> None:
 
 
 def _check_effort(name: str, value: object) -> None:
-    if not isinstance(value, str):
+    if not isinstance(value, str):  # the empty one asks for nothing
         raise bad(name, "a string")
 
 
@@ -286,7 +311,7 @@ def _check_mapping(name: str, value: object) -> None:
 
 CHECKS: Mapping[str, Callable[[str, object], None]] = {
     "stop": _check_texts,
-    "bad_words": _check_texts,
+    "bad_words": _check_words,
     "stop_token_ids": _check_ids,
     "logit_bias": _check_biases,
     "logprobs": _check_logprobs,

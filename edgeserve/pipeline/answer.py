@@ -27,9 +27,12 @@ class Answer:
         source: Single | Merge,
         *,
         clipped: bool,
+        kept: int | None = None,
     ) -> None:
         self._requests = requests
         self._source = source
+        self.drawn = requests[0].choices  # choices per prompt
+        self.kept = self.drawn if kept is None else kept  # of them, by their likelihood (Best)
         self.clipped = clipped  # max_tokens was asked for and is more than fits
         self.prompt_ids = tuple(prompt.ids for prompt in prompts)
         self.prompt_texts = tuple(prompt.text for prompt in prompts)  # filled for Call.echo
@@ -44,6 +47,7 @@ class Answer:
         *,
         clipped: bool,
         window: int,
+        kept: int | None = None,
     ) -> Answer:
         """Submit; returns when the first prompt has its seat, raises what refused it."""
         source: Single | Merge
@@ -52,7 +56,7 @@ class Answer:
         else:
             source = Merge(generator, requests, window)
         await source.start()
-        return cls(prompts, requests, source, clipped=clipped)
+        return cls(prompts, requests, source, clipped=clipped, kept=kept)
 
     @property
     def prompt_tokens(self) -> int:
@@ -93,7 +97,6 @@ class Answer:
         return total(self._source.usages)
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
-        choices = self._requests[0].choices
         try:
             async for index, event in self._source.events():
                 if isinstance(event, PromptLogprobs):
@@ -101,7 +104,7 @@ class Answer:
                     continue
                 for piece in event.pieces:
                     if index:
-                        number = index * choices + piece.choice
+                        number = index * self.drawn + piece.choice
                         yield msgspec.structs.replace(piece, choice=number)
                     else:
                         yield piece

@@ -19,6 +19,7 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True):
     messages: Sequence[Mapping[str, Any]]
     tools: Sequence[Mapping[str, Any]] | None = None
     documents: Sequence[Mapping[str, Any]] | None = None
+    apply_chat_template: bool = True  # False: the texts of the messages as they stand, joined
     add_generation_prompt: bool = True
     continue_final_message: bool = False
 

@@ -20,7 +20,7 @@ from edgeserve.pipeline.answer import Answer
 from edgeserve.pipeline.call import Call
 from edgeserve.pipeline.parts import read_text_parts
 from edgeserve.pipeline.prompt import Encoder, Tokens, param_of
-from edgeserve.sampling import SEED_MASK, SamplerDefaults, SamplerSettings, resolve
+from edgeserve.sampling import SEED_MASK, SamplerDefaults, SamplerSettings, bad, resolve
 from edgeserve.ticket import Generator
 
 if TYPE_CHECKING:
@@ -84,8 +84,15 @@ class ServedModel:
         sent then), or for an engine that refuses it."""
         prompts = await self.encoder.encode(call)
         requests, clipped = self.requests(call, prompts)
-        window = max(1, 2 * self.info.limits.seats // call.params.choices)
-        return await Answer.open(self._generator, prompts, requests, clipped=clipped, window=window)
+        params = call.params
+        return await Answer.open(
+            self._generator,
+            prompts,
+            requests,
+            clipped=clipped,
+            window=max(1, 2 * self.info.limits.seats // params.drawn),
+            kept=params.choices,
+        )
 
     def requests(self, call: Call, prompts: list[Tokens]) -> tuple[list[GenerationRequest], bool]:
         """One request per prompt, and whether a wished max_tokens was clipped."""
@@ -95,24 +102,28 @@ class ServedModel:
         prompt_logprobs = params.prompt_logprobs
         if prompt_logprobs is None and call.echo:
             prompt_logprobs = params.alternatives  # an echoed prompt is told like the rest
+        is_ranked = params.drawn > params.choices and params.alternatives is None
         requests: list[GenerationRequest] = []
         clipped = False
         for index, (prompt, sampler) in enumerate(zip(prompts, samplers, strict=True)):
             room = self.room(len(prompt.ids), param_of(call.prompts[index]))
             clipped = clipped or (params.token_limit or 0) > room
+            max_tokens = min(wished or room, room)
+            if (params.min_tokens or 0) > max_tokens:
+                raise bad("min_tokens", f"at most the tokens that may come, {max_tokens}")
             requests.append(
                 GenerationRequest(
                     id=self._generator.next_id(),
                     prompt=prompt.ids,
                     sampler=sampler,
-                    max_tokens=min(wished or room, room),
-                    choices=params.choices,
+                    max_tokens=max_tokens,
+                    choices=params.drawn,
                     stop=params.stops,
                     include_stop=bool(params.include_stop_str_in_output),
                     stop_token_ids=tuple(params.stop_token_ids or ()),
                     ignore_eos=bool(params.ignore_eos),
                     skip_special_tokens=params.skip_special_tokens is not False,
-                    logprobs=params.alternatives,
+                    logprobs=0 if is_ranked else params.alternatives,
                     prompt_logprobs=prompt_logprobs,
                     reuse_context=params.reuse_context is not False,
                     cache_generated_tokens=params.cache_generated_tokens is not False,

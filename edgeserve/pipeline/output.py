@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from edgeserve.generation import Finish, Piece, TokenLogprob, Usage
+from edgeserve.pipeline.best import Best
 
 if TYPE_CHECKING:
     from edgeserve.pipeline.answer import Answer
@@ -103,16 +104,18 @@ class GenerationMetrics:
 
 async def collect(answer: Answer, token_bytes: list[bytes]) -> list[CompletionOutput]:
     """The whole answer, folded from what a stream would have sent; prompts in order, the choices
-    of each together."""
+    of each together. `token_bytes` is empty when no logprobs were asked for."""
+    best = Best(answer)
     made: list[list[StreamDelta]] = [[] for _ in range(answer.choices)]
     stops: dict[int, str | int | None] = {}
     async for piece in answer:
+        best.note(piece)
         made[piece.choice].append(delta(piece, 0, token_bytes))
         stops[piece.choice] = piece.stop if piece.finish is not None else None
-    per_prompt = answer.choices // len(answer.prompt_ids)
     outputs = []
-    for number, deltas in enumerate(made):
-        prompt, index = divmod(number, per_prompt)
+    for place, number in enumerate(best.kept()):
+        deltas = made[number]
+        prompt, index = divmod(place, answer.kept)
         told = answer.prompt_logprobs.get(prompt)
         outputs.append(
             CompletionOutput(
@@ -139,7 +142,7 @@ def delta(piece: Piece, prompt_tokens: int, token_bytes: list[bytes]) -> StreamD
         prompt_tokens=prompt_tokens,
         finished=piece.finish is not None,
         finish_reason=None if piece.finish is None else FINISH_REASONS[piece.finish],
-        logprobs=[entries(one, token_bytes) for one in piece.logprobs] or None,
+        logprobs=[entries(one, token_bytes) for one in piece.logprobs if token_bytes] or None,
         index=piece.choice,
     )
 

@@ -84,16 +84,13 @@ class Encoder:
             )
 
     def _one(self, prompt: Prompt, call: Call) -> Tokens:
-        if isinstance(prompt, Chat):
+        if isinstance(prompt, Chat) and prompt.apply_chat_template:
             text = self._render(prompt, call.params)
             ids = self._tokenizer.encode(text, special=False)
-        elif isinstance(prompt, str):
-            text = prompt
-            _check_unicode(text, "prompt")
-            ids = self._tokenizer.encode(text, special=True)
-            bos = self._tokenizer.bos_id
-            if bos is not None and ids[:2] == [bos, bos]:
-                del ids[0]  # the text begins with it, and the post-processor added another
+        elif isinstance(prompt, (Chat, str)):
+            text = prompt if isinstance(prompt, str) else plain(prompt)
+            _check_unicode(text, param_of(prompt))
+            ids = self.text_ids(text)
         else:
             self.check_ids(prompt, "prompt")
             ids = list(prompt)
@@ -101,6 +98,14 @@ class Encoder:
         if not ids:
             raise InvalidRequest("the prompt is empty", param=param_of(prompt))
         return Tokens(tuple(ids), text if call.echo else "")
+
+    def text_ids(self, text: str) -> list[int]:
+        """With what the tokenizer's own post-processor adds, but never a second BOS."""
+        ids = self._tokenizer.encode(text, special=True)
+        bos = self._tokenizer.bos_id
+        if bos is not None and ids[:2] == [bos, bos]:
+            del ids[0]  # the text begins with it, and the post-processor added another
+        return ids
 
     def _render(self, chat: Chat, params: SamplingParams) -> str:
         if self._template is None:
@@ -128,12 +133,29 @@ def template_options(params: SamplingParams, *, thinking: bool) -> Mapping[str, 
     if params.enable_thinking is not None:
         thinking = params.enable_thinking
     own = params.chat_template_kwargs or {}
-    for name in RENDER_ARGUMENTS & own.keys():
+    for name in sorted(RENDER_ARGUMENTS & own.keys()):
         raise InvalidRequest(
             f"'chat_template_kwargs' may not set '{name}'; the request has it elsewhere",
             param="chat_template_kwargs",
         )
+    for name in ("enable_thinking", "reasoning_effort"):
+        asked = getattr(params, name)
+        if asked is not None and own.get(name, asked) != asked:
+            raise InvalidRequest(
+                f"'{name}' and the one in 'chat_template_kwargs' differ; send one of them",
+                param=name,
+            )
     return {"enable_thinking": thinking, **options, **own}
+
+
+def plain(chat: Chat) -> str:
+    """The texts of a conversation that is already formatted, joined as they stand."""
+    texts = [message.get("content") for message in chat.messages]
+    if not all(isinstance(text, str) for text in texts):
+        raise InvalidRequest(
+            "without the chat template each message must have a text", param="messages"
+        )
+    return "".join(map(str, texts))
 
 
 def param_of(prompt: Prompt) -> str:
@@ -160,10 +182,14 @@ def _chars(prompt: Prompt) -> int:
 
 
 def _weight(value: object) -> int:
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return sum(map(_weight, value.values())) + 16 * len(value)
-    if isinstance(value, (list, tuple)):
-        return sum(map(_weight, value))
-    return 0
+    weight, todo = 0, [value]  # no recursion: a client chooses how deep it goes
+    while todo:
+        one = todo.pop()
+        if isinstance(one, str):
+            weight += len(one)
+        elif isinstance(one, Mapping):
+            weight += 16 * len(one)
+            todo.extend(one.values())
+        elif isinstance(one, (list, tuple)):
+            todo.extend(one)
+    return weight

@@ -38,11 +38,14 @@ class Chunk(msgspec.Struct, frozen=True):
 class Chunks:
     """Pieces of one answer -> chunks. `vocabulary` is given when logprobs were asked for."""
 
-    def __init__(self, answer: Answer, *, echo: bool, vocabulary: Vocabulary | None) -> None:
+    def __init__(
+        self, answer: Answer, *, echo: bool, vocabulary: Vocabulary | None, alternatives: int = 0
+    ) -> None:
+        """`alternatives`: as many as were asked for beside each token of an echoed prompt."""
         self._answer = answer
         self._echo = echo
         self._vocabulary = vocabulary
-        self._per_prompt = answer.choices // len(answer.prompt_ids)
+        self._alternatives = alternatives
         self._begun: set[int] = set()
         self._margins: dict[int, Margin] = {}
         self.completion_tokens = 0  # so far
@@ -64,7 +67,7 @@ class Chunks:
 
     def _prompt(self, choice: int) -> Chunk:
         """The echoed prompt as the first chunk of a choice."""
-        index = choice // self._per_prompt
+        index = choice // self._answer.drawn
         text = self._answer.prompt_texts[index]
         if self._vocabulary is None:
             return Chunk(choice, text)
@@ -72,9 +75,14 @@ class Chunks:
         ids = self._answer.prompt_ids[index]
         logprobs = self._answer.prompt_logprobs.get(index, ())
         first = [TokenLogprob(token, 0.0) for token in ids[:1]]
-        told = margin.prompt(text, [*first, *logprobs])
+        told = margin.prompt(text, [*first, *map(self._trim, logprobs)])
         nothing = [msgspec.structs.replace(one, logprob=None) for one in told[:1]]
         return Chunk(choice, text, (*nothing, *told[1:]))
+
+    def _trim(self, logprob: TokenLogprob) -> TokenLogprob:
+        if len(logprob.top) <= self._alternatives:
+            return logprob
+        return msgspec.structs.replace(logprob, top=logprob.top[: self._alternatives])
 
     def _margin(self, choice: int) -> Margin:
         if choice not in self._margins:

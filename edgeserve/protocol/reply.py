@@ -13,6 +13,7 @@ import msgspec
 from edgeserve.errors import ErrorInfo
 from edgeserve.generation import Finish, Usage
 from edgeserve.pipeline.answer import Answer
+from edgeserve.pipeline.best import Best
 from edgeserve.protocol.chunk import Chunk, Chunks, Told
 
 
@@ -58,7 +59,9 @@ async def frames(answer: Answer, chunks: Chunks, wire: Wire) -> AsyncIterator[by
 async def whole(answer: Answer, chunks: Chunks, wire: Wire) -> bytes:
     """The body of the answer. Raises what broke it."""
     choices = [Folded() for _ in range(answer.choices)]
+    best = Best(answer)
     async for piece in answer:
+        best.note(piece)
         for chunk in chunks.feed(piece):
             choices[chunk.choice].add(chunk)
-    return wire.whole(choices, answer.usage)
+    return wire.whole([choices[number] for number in best.kept()], answer.usage)

@@ -11,9 +11,14 @@ class Vocabulary:
     does, so that different tokens never share a name."""
 
     def __init__(self, pieces: Sequence[bytes], special_ids: Set[int]) -> None:
+        """`special_ids` are the tokens that give no text."""
         self._pieces = pieces
         self._special_ids = special_ids
         self.name = lru_cache(maxsize=4096)(self._name)
+
+    def with_special(self) -> Vocabulary:
+        """The same for answers that show special tokens (`skip_special_tokens` false)."""
+        return Vocabulary(self._pieces, frozenset())
 
     def raw(self, token: int) -> bytes:
         return self._pieces[token] if 0 <= token < len(self._pieces) else b""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jinja2
-from jinja2 import nodes
+from jinja2 import meta, nodes
 
 from edgeserve.errors import CheckpointError, InvalidRequest, UnsupportedFeature
 from edgeserve.text.budget import TooMuch
@@ -80,6 +80,11 @@ class ChatTemplate:
                 param="continue_final_message",
             )
         compiled = self._named.get("tool_use", self._default) if tools else self._default
+        if documents and "documents" not in compiled.variables:
+            raise UnsupportedFeature(
+                "this model's chat template has no place for documents; put them into a message",
+                param="documents",
+            )
         chat = [_normal(message, keep_parts=compiled.takes_parts) for message in messages]
         tag = _mark_end(chat) if continue_final_message else ""
         variables = {
@@ -103,7 +108,9 @@ class _Compiled:
         sandbox = Sandbox()
         try:
             self._template = sandbox.from_string(source)
-            self.takes_parts = _takes_parts(sandbox.parse(source))
+            tree = sandbox.parse(source)
+            self.takes_parts = _takes_parts(tree)
+            self.variables = meta.find_undeclared_variables(tree)
         except jinja2.TemplateSyntaxError as error:
             raise CheckpointError(
                 f"the chat template is not valid Jinja: {error.message} (line {error.lineno})"

@@ -19,7 +19,7 @@ VOCABULARY = Vocabulary([bytes([i]) for i in range(256)] + [b"<eos>"], {EOS})
 class Admitted:
     """As much of an answer as chunks look at."""
 
-    choices = 1
+    choices = drawn = 1
     prompt_ids = ((97, 0xC3, 0xA9),)
     prompt_texts = ("aé",)
     prompt_logprobs = {0: (TokenLogprob(0xC3, -1.0), TokenLogprob(0xA9, -2.0))}  # noqa: RUF012

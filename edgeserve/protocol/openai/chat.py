@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -34,11 +34,26 @@ class ChatRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True
     max_completion_tokens: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
+    documents: list[dict[str, Any]] | None = None
+    apply_chat_template: bool | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    enable_thinking: bool | None = None
+    reasoning_effort: str | None = None
 
 
 # A model sees OpenAI's newer name of the system role as the one that its template knows.
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 LATER_ROLES = ("tool", "function")
+TEMPLATE_OPTIONS = (
+    "documents",
+    "add_generation_prompt",
+    "continue_final_message",
+    "chat_template_kwargs",
+    "enable_thinking",
+    "reasoning_effort",
+)
 MEDIA_PARTS = ("image_url", "input_image", "input_audio", "audio_url", "video_url", "file")
 
 read_chat = Body(ChatRequest).read
@@ -48,21 +63,70 @@ def chat_call(request: ChatRequest) -> Call:
     """The call that the request means. Raises `InvalidRequest` naming the field."""
     check_shared(request)
     refuse_later(request)
-    if not request.messages:
-        raise InvalidRequest("'messages' must have at least 1 item", param="messages")
     params = sampling(
         request,
         max_completion_tokens=request.max_completion_tokens,
         logprobs=request.logprobs,
         top_logprobs=request.top_logprobs,
+        chat_template_kwargs=request.chat_template_kwargs,
+        enable_thinking=request.enable_thinking,
+        reasoning_effort=request.reasoning_effort,
     )
-    messages = [_message(message, f"messages[{i}]") for i, message in enumerate(request.messages)]
     return Call(
-        prompts=(Chat(messages=messages),),
+        prompts=(conversation(request),),
         params=params,
         priority=request.priority or 0,
         cache_salt=request.cache_salt or "",
     )
+
+
+class Templated(Protocol):
+    """What a body says of the conversation and its way through the template."""
+
+    @property
+    def messages(self) -> list[Message] | None: ...
+    @property
+    def documents(self) -> list[dict[str, Any]] | None: ...
+    @property
+    def apply_chat_template(self) -> bool | None: ...
+    @property
+    def add_generation_prompt(self) -> bool | None: ...
+    @property
+    def continue_final_message(self) -> bool | None: ...
+
+
+def conversation(request: Templated) -> Chat:
+    """The checked messages. A turn is opened for the answer, unless the last message is to be
+    continued."""
+    if not request.messages:
+        raise InvalidRequest("'messages' must have at least 1 item", param="messages")
+    if request.apply_chat_template is False:
+        _refuse_template_options(request)
+    opens = request.add_generation_prompt
+    continues = bool(request.continue_final_message)
+    if opens and continues:
+        raise InvalidRequest(
+            "'continue_final_message' and 'add_generation_prompt' exclude each other; set one",
+            param="continue_final_message",
+        )
+    return Chat(
+        messages=[_message(one, f"messages[{i}]") for i, one in enumerate(request.messages)],
+        documents=request.documents,
+        apply_chat_template=request.apply_chat_template is not False,
+        add_generation_prompt=not continues if opens is None else opens,
+        continue_final_message=continues,
+    )
+
+
+def _refuse_template_options(request: Templated) -> None:
+    """Without a template its options would say nothing."""
+    for name in TEMPLATE_OPTIONS:
+        if getattr(request, name, None):
+            raise InvalidRequest(
+                f"'{name}' is for the chat template, which 'apply_chat_template': false leaves "
+                "out; send one of them",
+                param=name,
+            )
 
 
 def _message(message: Message, path: str) -> dict[str, str]:

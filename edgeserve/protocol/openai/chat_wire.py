@@ -14,6 +14,7 @@ from edgeserve.protocol.openai.chat import ChatRequest
 from edgeserve.protocol.openai.envelope import FINISH, Envelope
 from edgeserve.protocol.openai.error import error_event
 from edgeserve.protocol.openai.logprobs import chat_logprobs
+from edgeserve.protocol.openai.prompt_logprobs import PromptTold
 from edgeserve.protocol.reply import Folded
 from edgeserve.protocol.vocabulary import Vocabulary
 
@@ -26,11 +27,13 @@ class ChatWire:
         request: ChatRequest,
         answer: Answer,
         vocabulary: Vocabulary | None,
+        prompt: PromptTold | None = None,
         *,
         model: str,
         fingerprint: str,
     ) -> None:
         self._vocabulary = vocabulary
+        self._prompt = prompt
         self._envelope = Envelope(
             prefix="chatcmpl-",
             chunk_object="chat.completion.chunk",
@@ -55,6 +58,8 @@ class ChatWire:
     def frame(self, chunk: Chunk, completion_tokens: int) -> bytes:
         tail = self._envelope.tail(completion_tokens)
         if chunk.finish is not None:
+            if self._prompt is not None and chunk.choice == 0:
+                tail = b'],"prompt_logprobs":' + self._prompt.json(0) + tail[1:]
             return b'%b{"index":%d,"delta":{},"logprobs":null,"finish_reason":"%b"}%b' % (
                 self._head,
                 chunk.choice,
@@ -78,7 +83,10 @@ class ChatWire:
         return error_event(error)
 
     def whole(self, choices: list[Folded], usage: Usage) -> bytes:
-        return self._envelope.whole([self._choice(i, one) for i, one in enumerate(choices)], usage)
+        told = [self._choice(i, one) for i, one in enumerate(choices)]
+        if self._prompt is None:
+            return self._envelope.whole(told, usage)
+        return self._envelope.whole(told, usage, prompt_logprobs=self._prompt.of(0))
 
     def _choice(self, index: int, folded: Folded) -> dict[str, Any]:
         logprobs = None

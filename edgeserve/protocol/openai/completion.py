@@ -28,10 +28,11 @@ def completion_call(request: CompletionRequest) -> Call:
     check_shared(request)
     refuse_later(request)
     echo = bool(request.echo)
+    wishes = (request.prompt_logprobs, request.logprobs if echo else None)
     params = sampling(
         request,
         logprobs=request.logprobs,
-        prompt_logprobs=request.logprobs if echo else None,
+        prompt_logprobs=max((wish for wish in wishes if wish is not None), default=None),
     )
     return Call(
         prompts=_prompts(request.prompt),

@@ -14,6 +14,7 @@ from edgeserve.protocol.openai.completion import CompletionRequest
 from edgeserve.protocol.openai.envelope import FINISH, Envelope
 from edgeserve.protocol.openai.error import error_event
 from edgeserve.protocol.openai.logprobs import completion_logprobs
+from edgeserve.protocol.openai.prompt_logprobs import PromptTold
 from edgeserve.protocol.reply import Folded
 from edgeserve.protocol.vocabulary import Vocabulary
 
@@ -26,11 +27,14 @@ class CompletionWire:
         request: CompletionRequest,
         answer: Answer,
         vocabulary: Vocabulary | None,
+        prompt: PromptTold | None = None,
         *,
         model: str,
         fingerprint: str,
     ) -> None:
         self._vocabulary = vocabulary
+        self._prompt = prompt
+        self._answer = answer
         self._envelope = Envelope(
             prefix="cmpl-",
             chunk_object="text_completion",
@@ -50,12 +54,17 @@ class CompletionWire:
         logprobs = b"null"
         if chunk.logprobs and self._vocabulary is not None:
             logprobs = orjson.dumps(completion_logprobs(chunk.logprobs, self._vocabulary))
-        return b'%b{"index":%d,"text":%b,"logprobs":%b,"finish_reason":%b}%b' % (
+        prompt = b""
+        if chunk.finish and self._prompt is not None:
+            index = chunk.choice // self._answer.drawn
+            prompt = b',"prompt_logprobs":' + self._prompt.json(index)
+        return b'%b{"index":%d,"text":%b,"logprobs":%b,"finish_reason":%b%b}%b' % (
             self._head,
             chunk.choice,
             orjson.dumps(chunk.text),
             logprobs,
             finish,
+            prompt,
             self._envelope.tail(completion_tokens),
         )
 
@@ -72,9 +81,12 @@ class CompletionWire:
         logprobs = None
         if self._vocabulary is not None:
             logprobs = completion_logprobs(folded.logprobs, self._vocabulary)
-        return {
+        told = {
             "index": index,
             "text": "".join(folded.text),
             "logprobs": logprobs,
             "finish_reason": FINISH[folded.finish] if folded.finish else None,
         }
+        if self._prompt is not None:
+            told["prompt_logprobs"] = self._prompt.of(index // self._answer.kept)
+        return told

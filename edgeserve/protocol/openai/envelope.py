@@ -60,9 +60,9 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
             return DONE
         return head + b'],"usage":' + orjson.dumps(totals(usage)) + b"}\n\n" + DONE
 
-    def whole(self, choices: list[dict[str, Any]], usage: Usage) -> bytes:
+    def whole(self, choices: list[dict[str, Any]], usage: Usage, **more: Any) -> bytes:
         fields = self.fields(self.whole_object)
-        return orjson.dumps({**fields, "choices": choices, "usage": totals(usage)})
+        return orjson.dumps({**fields, "choices": choices, "usage": totals(usage), **more})
 
 
 def totals(usage: Usage) -> dict[str, Any]:

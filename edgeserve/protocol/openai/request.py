@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from edgeserve.errors import InvalidRequest
@@ -24,10 +26,22 @@ class Request(Later, frozen=True, kw_only=True, forbid_unknown_fields=True):
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
+    typical_p: float | None = None
+    repetition_penalty: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None  # token id, as JSON writes keys, to bias
+    bad_words: list[str] | None = None
     seed: int | None = None
     n: int | None = None
+    best_of: int | None = None
+    min_tokens: int | None = None
     stop: str | list[str] | None = None
+    stop_token_ids: list[int] | None = None
+    include_stop_str_in_output: bool | None = None
     ignore_eos: bool | None = None
+    skip_special_tokens: bool | None = None
+    prompt_logprobs: int | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     reuse_context: bool | None = None
@@ -60,26 +74,43 @@ SAMPLING = (
     "top_p",
     "top_k",
     "min_p",
+    "typical_p",
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "bad_words",
     "seed",
     "n",
+    "best_of",
+    "min_tokens",
     "stop",
+    "stop_token_ids",
+    "include_stop_str_in_output",
     "ignore_eos",
+    "skip_special_tokens",
+    "prompt_logprobs",
     "reuse_context",
     "cache_generated_tokens",
     "max_tokens",
 )
 
 
-def sampling(request: Request, **more: int | bool | None) -> SamplingParams:
+def sampling(request: Request, **more: Any) -> SamplingParams:
     """The sampling wishes of a request; raises `InvalidRequest` that names what is out of range."""
     chosen = {name: getattr(request, name) for name in SAMPLING}
-    return SamplingParams(**chosen, **more)  # type: ignore[arg-type]
+    return SamplingParams(**{**chosen, **more})
 
 
 def check_shared(request: Request) -> None:
     if request.stream_options is not None and not request.streams:
         raise InvalidRequest(
             "'stream_options' needs 'stream': true; leave it out", param="stream_options"
+        )
+    if request.streams and request.best_of is not None and request.best_of > (request.n or 1):
+        raise InvalidRequest(
+            "'best_of' chooses among whole answers, so it does not go with 'stream': true",
+            param="best_of",
         )
     if request.priority is not None and abs(request.priority) >= PRIORITY_BOUND:
         raise InvalidRequest("'priority' must fit into 32 bits", param="priority")
