@@ -46,7 +46,7 @@ class Guides:
     """`threads`: for the masks of one round; they are short, so a few are enough."""
 
     def __init__(self, tokenizer: GuideTokenizer, *, threads: int = 2) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._limits = LLParserLimits(verbose_errors=False, **cast(Any, FUEL))
         self._executor = LLExecutor(num_threads=threads)
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="guides")
@@ -63,7 +63,7 @@ class Guides:
                 self._compiled.popitem(last=False)
         else:
             self._compiled.move_to_end(guide.grammar)
-        return Follower(guide, self._tokenizer, compiled, self._digits)
+        return Follower(guide, self.tokenizer, compiled, self._digits)
 
     def begin(self, followers: Sequence[Follower]) -> Round:
         """Compute the next masks of all of them in a thread. They may not change before it ends."""
@@ -73,7 +73,7 @@ class Guides:
     def masks(self, followers: Sequence[Follower]) -> Masks:
         """The next masks [rows, words], in the calling thread and the executor's. A row that cannot
         go on has an empty mask and `failed` set."""
-        out = np.zeros((len(followers), self._tokenizer.words), dtype=np.int32)
+        out = np.zeros((len(followers), self.tokenizer.words), dtype=np.int32)
         work = []
         for row, follower in enumerate(followers):
             matcher = follower.prepare(out[row])
@@ -91,7 +91,7 @@ class Guides:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _compile(self, grammar: str) -> LLMatcher:
-        matcher = LLMatcher(self._tokenizer.handle, grammar, log_level=0, limits=self._limits)
+        matcher = LLMatcher(self.tokenizer.handle, grammar, log_level=0, limits=self._limits)
         matcher.compute_bitmask()  # the first one of a grammar is the slow one
         return matcher
 
