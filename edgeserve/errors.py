@@ -114,9 +114,12 @@ class PromptTooLong(InvalidRequest):
 
     code = "context_length_exceeded"
 
-    def __init__(self, tokens: int, limit: int, *, param: str = "messages") -> None:
+    def __init__(
+        self, tokens: int, limit: int, *, param: str = "messages", about: bool = False
+    ) -> None:
+        counted = f"about {tokens}" if about else str(tokens)
         super().__init__(
-            f"the prompt has {tokens} tokens, {tokens - limit} more than this server's limit of "
+            f"the prompt has {counted} tokens, {tokens - limit} more than this server's limit of "
             f"{limit}; shorten it, or start the server with a larger --max-kv-cache-capacity or "
             "--max-input-len",
             param=param,

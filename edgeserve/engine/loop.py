@@ -149,9 +149,9 @@ class Engine:
         waited = self._clock() - request.arrived
         if overdue.in_queue:
             self._account.counts.refused += 1
-            self._fail(request, Busy(f"no seat became free in {waited:.0f} s; try again later"))
+            self._fail(request, Busy(f"no seat became free in {waited:.3g} s; try again later"))
         else:
-            self._fail(request, TimedOut(f"the request was not done after {waited:.0f} s"))
+            self._fail(request, TimedOut(f"the request was not done after {waited:.3g} s"))
 
     def _seat(self, now: float) -> None:
         while seating := self._scheduler.next_seating(self._prefix.free_pages):

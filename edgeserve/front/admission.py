@@ -95,7 +95,7 @@ class Admission:
         await self._empty.wait()
 
     def busy(self) -> Busy:
-        message = f"all {self.seats} seats are taken and {self._waiting} requests wait"
+        message = f"all {self.seats} seats and {self._max_queued} places in the queue are taken"
         return Busy(f"{message}; try again later", retry_after_s=self.retry_after_s())
 
     def retry_after_s(self) -> int:

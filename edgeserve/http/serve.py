@@ -14,7 +14,6 @@ import uvloop
 
 from edgeserve import log
 from edgeserve.config import ServeOptions
-from edgeserve.errors import EdgeserveError
 from edgeserve.http.app import Application
 from edgeserve.http.server import HttpServer, bind
 from edgeserve.http.supervised import Progress, SupervisedFront
@@ -45,7 +44,7 @@ async def _serve(
         return 0
     try:
         model = starting.result()
-    except EdgeserveError:
+    except BaseException:
         server.stop()
         server.stop()
         await serving

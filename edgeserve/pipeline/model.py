@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from edgeserve.errors import PromptTooLong
 from edgeserve.generation import GenerationRequest
 from edgeserve.model_info import ModelInfo
 from edgeserve.pipeline.answer import Answer
@@ -61,6 +60,7 @@ class ServedModel:
             template,
             family=info.family,
             vocab=info.vocab,
+            longest=min(info.limits.max_input_len, info.limits.max_model_len - 1),
             thinking=options.enable_thinking,
         )
         self._generator = generator
@@ -159,11 +159,8 @@ class ServedModel:
 
     def room(self, tokens: int, param: str = "messages") -> int:
         """How many tokens may follow a prompt of `tokens`. Raises `PromptTooLong` for none."""
-        limits = self.info.limits
-        longest = min(limits.max_input_len, limits.max_model_len - 1)
-        if tokens > longest:
-            raise PromptTooLong(tokens, longest, param=param)
-        return limits.max_model_len - tokens
+        self.encoder.check_length(tokens, param)
+        return self.info.limits.max_model_len - tokens
 
 
 def apart(

@@ -6,12 +6,19 @@ Short prompts are turned on the loop, long ones in a thread, so that nobody's st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from edgeserve.errors import EdgeserveError, InternalError, InvalidRequest, NoTemplate
+from edgeserve.errors import (
+    EdgeserveError,
+    InternalError,
+    InvalidRequest,
+    NoTemplate,
+    PromptTooLong,
+)
 from edgeserve.log import Log
 from edgeserve.pipeline.call import Call, Chat, Prompt
 from edgeserve.sampling import SamplingParams
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 
 LOG = Log("pipeline")
 INLINE_CHARS = 2000  # up to about 1 ms of template and tokenizer
+SLICE_CHARS = 16 * 1024  # of a long text, tokenised at once to see how much it is
 RENDER_ARGUMENTS = frozenset(
     ["self", "messages", "tools", "documents", "add_generation_prompt", "continue_final_message"]
 )
@@ -45,6 +53,7 @@ class Encoder:
         *,
         family: str,
         vocab: int,
+        longest: int,
         thinking: bool = False,
     ) -> None:
         self._name = name
@@ -52,6 +61,7 @@ class Encoder:
         self._tokenizer = tokenizer
         self._template = template
         self._vocab = vocab
+        self._longest = longest  # tokens of a prompt
         self._thinking = thinking
 
     async def encode(self, call: Call) -> list[Tokens]:
@@ -61,11 +71,42 @@ class Encoder:
         return await asyncio.to_thread(self.encode_now, call)
 
     def encode_now(self, call: Call) -> list[Tokens]:
-        try:
+        with self._plugin():
             return [self._one(prompt, call) for prompt in call.prompts]
+
+    async def tokenize(
+        self, prompt: Chat | str, params: SamplingParams, *, special: bool
+    ) -> list[int]:
+        """The ids alone, of a prompt that nobody runs. `special`: with what the tokenizer's own
+        post-processor adds."""
+
+        def tokenize() -> list[int]:
+            with self._plugin():
+                text = self._text(prompt, params)
+                return self.text_ids(text) if special else self._encode(text)
+
+        if _chars(prompt) <= INLINE_CHARS:
+            return tokenize()
+        return await asyncio.to_thread(tokenize)
+
+    async def detokenize(self, ids: Sequence[int]) -> str:
+        """The text of token ids, special tokens included."""
+        self.check_ids(ids, "tokens")
+
+        def detokenize() -> str:
+            with self._plugin():
+                return self._tokenizer.decode(ids, skip_special=False)
+
+        return detokenize() if len(ids) <= INLINE_CHARS else await asyncio.to_thread(detokenize)
+
+    @contextmanager
+    def _plugin(self) -> Iterator[None]:
+        """Tokenizer and template may be a plugin's: what it breaks is a fault of its own."""
+        try:
+            yield
         except EdgeserveError:
             raise
-        except Exception as error:  # tokenizer and template may be a plugin's: its fault alone
+        except Exception as error:
             LOG.fault("plugin_failed", error, family=self._family)
             raise InternalError(f"family '{self._family}' failed on this prompt") from error
 
@@ -83,21 +124,50 @@ class Encoder:
                 param=param,
             )
 
+    def check_length(self, tokens: int, param: str, *, about: bool = False) -> None:
+        if tokens > self._longest:
+            raise PromptTooLong(tokens, self._longest, param=param, about=about)
+
+    def _refuse_far_too_long(self, text: str, param: str) -> None:
+        """A text of many megabytes is refused for the work of its first part: the tokenizer needs
+        seconds for it, and holds up everybody meanwhile. Slices count a little more than a whole,
+        so only what is clearly too long is refused here."""
+        if len(text) <= 4 * SLICE_CHARS:
+            return
+        tokens = start = 0
+        while start < len(text):
+            stop = start + SLICE_CHARS
+            tokens += len(self._encode(text[start:stop]))
+            start = stop
+            if tokens > 1.1 * self._longest + 64:
+                self.check_length(tokens * len(text) // min(start, len(text)), param, about=True)
+
     def _one(self, prompt: Prompt, call: Call) -> Tokens:
-        if isinstance(prompt, Chat) and prompt.apply_chat_template:
-            text = self._render(prompt, call.params)
-            ids = self._tokenizer.encode(text, special=False)
-        elif isinstance(prompt, (Chat, str)):
-            text = prompt if isinstance(prompt, str) else plain(prompt)
-            _check_unicode(text, param_of(prompt))
-            ids = self.text_ids(text)
+        if isinstance(prompt, (Chat, str)):
+            text = self._text(prompt, call.params)
+            self._refuse_far_too_long(text, param_of(prompt))
+            is_rendered = isinstance(prompt, Chat) and prompt.apply_chat_template
+            ids = self._encode(text) if is_rendered else self.text_ids(text)
         else:
+            self.check_length(len(prompt), "prompt")
             self.check_ids(prompt, "prompt")
             ids = list(prompt)
             text = self._tokenizer.decode(ids, skip_special=False) if call.echo else ""
         if not ids:
             raise InvalidRequest("the prompt is empty", param=param_of(prompt))
+        self.check_length(len(ids), param_of(prompt))
         return Tokens(tuple(ids), text if call.echo else "")
+
+    def _text(self, prompt: Chat | str, params: SamplingParams) -> str:
+        if isinstance(prompt, str):
+            text = prompt
+        else:
+            text = self._render(prompt, params) if prompt.apply_chat_template else plain(prompt)
+        _check_unicode(text, param_of(prompt))
+        return text
+
+    def _encode(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text, special=False)
 
     def text_ids(self, text: str) -> list[int]:
         """With what the tokenizer's own post-processor adds, but never a second BOS."""
@@ -110,7 +180,7 @@ class Encoder:
     def _render(self, chat: Chat, params: SamplingParams) -> str:
         if self._template is None:
             raise NoTemplate(self._name)
-        text = self._template.render(
+        return self._template.render(
             chat.messages,
             tools=chat.tools,
             documents=chat.documents,
@@ -118,8 +188,6 @@ class Encoder:
             continue_final_message=chat.continue_final_message,
             **template_options(params, thinking=self._thinking),
         )
-        _check_unicode(text, "messages")
-        return text
 
 
 def template_options(params: SamplingParams, *, thinking: bool) -> Mapping[str, Any]:

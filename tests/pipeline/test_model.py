@@ -163,3 +163,37 @@ def test_equal_prompts_without_a_seed_draw_apart(make_model: MakeModel) -> None:
     first, second, other, third = answer.seeds
     assert len({first, second, third}) == 3
     assert other == first == answer.seed
+
+
+def test_a_prompt_of_megabytes_is_refused_for_the_work_of_its_first_part(
+    make_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model(EngineDouble())
+    encode, seen = model.tokenizer.encode, []
+
+    def count(text: str, *, special: bool = True) -> list[int]:
+        seen.append(len(text))
+        return encode(text, special=special)
+
+    monkeypatch.setattr(model.tokenizer, "encode", count)
+    text = "word " * 1_000_000
+    for prompt in (text, Chat(messages=[{"role": "user", "content": text}])):
+        with pytest.raises(PromptTooLong, match="has about "):
+            asyncio.run(model.start(Call(prompts=(prompt,))))
+    assert sum(seen) < 100_000
+
+
+def test_the_first_prompt_of_a_list_that_is_too_long_ends_the_work(
+    make_model: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model(EngineDouble())
+    encode, seen = model.tokenizer.encode, []
+
+    def count(text: str, *, special: bool = True) -> list[int]:
+        seen.append(text)
+        return encode(text, special=special)
+
+    monkeypatch.setattr(model.tokenizer, "encode", count)
+    with pytest.raises(PromptTooLong):
+        asyncio.run(model.start(Call(prompts=("a b " * 200,) * 100)))
+    assert len(seen) == 1

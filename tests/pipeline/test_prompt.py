@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from edgeserve.errors import InternalError, InvalidRequest, NoTemplate
+from edgeserve.errors import InternalError, InvalidRequest, NoTemplate, PromptTooLong
 from edgeserve.pipeline.call import Call, Chat
 from edgeserve.pipeline.prompt import INLINE_CHARS
 from edgeserve.sampling import SamplingParams
@@ -153,8 +153,10 @@ def test_long_prompts_are_turned_in_another_thread(
 
     monkeypatch.setattr(tokenizer, "encode", watched)
     long = "x" * (INLINE_CHARS + 1)
-    for prompt in ("x", long, Chat(messages=[{"role": "user", "content": long}])):
-        ids_of(make_model, prompt)
+    ids_of(make_model, "x")
+    for prompt in (long, Chat(messages=[{"role": "user", "content": long}])):
+        with pytest.raises(PromptTooLong):
+            ids_of(make_model, prompt)
     here = threading.get_ident()
     assert [thread == here for thread in threads] == [True, False, False]
 

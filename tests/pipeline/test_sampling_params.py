@@ -54,6 +54,15 @@ def test_every_value_in_range_is_taken_and_every_other_is_refused_by_name(
         assert caught.value.status == 400
 
 
+def test_stop_strings_that_would_cost_the_engine_much_are_refused() -> None:
+    for good in (["x" * 32 * 1024], ["x" * 32] * 1024):
+        SamplingParams(stop=good)
+    for wrong in (["x" * 32 * 1024, "y"], ["x"] * 1025):
+        with pytest.raises(InvalidRequest, match="at most 1024 strings") as caught:
+            SamplingParams(stop=wrong)
+        assert caught.value.param == "stop"
+
+
 def test_a_bias_on_too_many_tokens_is_refused() -> None:
     SamplingParams(logit_bias=dict.fromkeys(range(1024), 1.0))
     with pytest.raises(InvalidRequest, match="1024"):
