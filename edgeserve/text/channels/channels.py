@@ -32,8 +32,14 @@ class Parsers:
         """`tool` and `reasoning` are names of the registry; `id_of` is the tokenizer's."""
         self.tool = tool
         self.reasoning = reasoning
-        ids = {id_of(text): text for text in special_texts(tool, reasoning)}
-        self._special = {id: text for id, text in ids.items() if id is not None}
+        self._special = {
+            calls: {
+                id: text
+                for text in special_texts(tool, reasoning, calls=calls)
+                if (id := id_of(text)) is not None
+            }
+            for calls in (False, True)
+        }
         tags = REASONING_PARSERS[reasoning]
         self._end_id = id_of(tags.end) if tags else None
 
@@ -69,7 +75,7 @@ class Parsers:
             reader,
             calls,
             parser,
-            special=self._special if marks_only else {},
+            special=self._special[bool(tools)] if marks_only else {},
             end_id=self._end_id,
             split_reasoning=split_reasoning and self.reasoning != "none",
         )

@@ -30,8 +30,7 @@ _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _ANALYSIS = "analysis"
 
 GRAMMAR = CallGrammar(
-    triggers=(" to=functions.",),
-    begin="",
+    triggers=(CHANNEL + "commentary to=functions.",),
     open=CHANNEL + "commentary to=functions.{name} " + CONSTRAIN + "json" + MESSAGE,
     close=ENDS[2],
     separator=START + "assistant",
@@ -62,7 +61,8 @@ class Harmony:
 
     def _read_header(self, begun: str) -> Wait[str | None]:
         """Read up to the body of the next message; None at the end. Text that is no header is
-        the body of a plain answer; a message that ends in its header says nothing."""
+        the body of a plain answer; a message that ends in its header says nothing, and what is
+        left of a header at the end is no text of anybody."""
         r = self._r
         while True:
             r.drop()

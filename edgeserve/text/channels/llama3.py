@@ -35,10 +35,9 @@ LLAMA3 = Format(
     special=(TAG,),
     read=read,
     grammar=CallGrammar(
-        triggers=(TAG,),
+        triggers=(),  # without the tag, which many never write, a call begins like any JSON
         open='{"name": "{name}", "parameters": ',
         close="}",
         separator="; ",
-        special=(TAG,),
     ),
 )

@@ -88,9 +88,8 @@ REASONING_HINTS = (
     Hint(HARMONY, ("<|channel|>",), ("gpt_oss",)),
     Hint("mistral", ("[THINK]",)),
     Hint("nemotron", types=("nemotron",)),
-    Hint(
-        "deepseek_r1", ("<｜Assistant｜><think>", "<｜Assistant｜>' + '<think>"), ("deepseek_v3",)
-    ),
+    # Not by type: deepseek_v3 is also that of models which do not reason.
+    Hint("deepseek_r1", ("<｜Assistant｜><think>", "<｜Assistant｜>' + '<think>")),
     Hint("qwen3", ("<think>", "</think>")),
 )
 
@@ -115,11 +114,12 @@ def call_grammar(name: str) -> CallGrammar:
     return harmony.GRAMMAR if wire is None else wire.grammar
 
 
-def special_texts(tool: str, reasoning: str) -> tuple[str, ...]:
-    """Special tokens that mean something to these parsers."""
+def special_texts(tool: str, reasoning: str, *, calls: bool = True) -> tuple[str, ...]:
+    """Special tokens that mean something to these parsers; without `calls`, of reasoning only."""
     if HARMONY in (tool, reasoning):
         return harmony.SPECIAL
-    wire, tags = TOOL_PARSERS[tool], REASONING_PARSERS[reasoning]
+    wire = TOOL_PARSERS[tool] if calls else None
+    tags = REASONING_PARSERS[reasoning]
     texts = (wire.special if wire else ()) + ((tags.start, tags.end) if tags else ())
     return tuple(dict.fromkeys(texts))
 

@@ -123,8 +123,8 @@ class Splitter:
                 r.reasoning()
                 return
         r.at = found + len(tags.end)
+        self.inside = False
         yield from r.skip_space()
         r.drop()
-        self.inside = False
         self._has_reasoned = self._is_blank = True
         self._is_first = False

@@ -28,9 +28,10 @@ class CallGrammar(msgspec.Struct, frozen=True, kw_only=True):
     `open`/arguments/`close` per allowed tool (only the named one when a tool is named), at most
     one call when `parallel_tool_calls` is false, ARGUMENTS from the tool's schema. For `required`
     and named the grammar is active from the first token after reasoning. For `auto` with `strict`
-    tools the text is free until one of `triggers` was generated; from there the grammar holds to
-    its end, and free text may follow. Any of `special` that occurs in a literal is to be matched
-    as the token of that text when the tokenizer has it as a special token.
+    tools the text is free until one of `triggers` was generated, each a beginning of `begin` plus
+    `open`; from there the grammar holds to its end, and free text may follow. No triggers: calls
+    have no sign of their own, so that `auto` cannot be guided. Any of `special` that occurs in a
+    literal is to be matched as the token of that text where the tokenizer has such a token.
     """
 
     triggers: tuple[str, ...]

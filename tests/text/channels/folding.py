@@ -114,9 +114,9 @@ def marked_whole(sample: Sample) -> Piece:
 
 def _tokens(sample: Sample) -> Iterator[tuple[str, int | None]]:
     """Text, and the special token after it that the sample's parsers know."""
-    known = special_texts(sample.tool, sample.think)
+    known = special_texts(sample.tool, sample.think, calls=bool(sample.tools))
     at = 0
-    for match in re.finditer("|".join(re.escape(text) for text in known), sample.text):
+    for match in re.finditer("|".join(re.escape(text) for text in known) or "(?!)", sample.text):
         yield sample.text[at : match.start()], IDS[match.group()]
         at = match.end()
     yield sample.text[at:], None
