@@ -31,6 +31,7 @@ class GuideTokenizer:
         self.words = (self.vocab + 31) // 32
         self.eos_ids = tuple(eos_ids)
         self.pieces = pieces
+        self.eos_mask = self.mask_of(eos_ids)
         special = sorted({*special_ids, *eos_ids})
         wrapper = _Wrapper(pieces, special, self.eos_ids[0], encode)
         # Without the slices that speed up long masks; they double the time this takes.

@@ -133,7 +133,7 @@ class Follower:
         self._waiting = guide.start_after is not None
         self._free: list[int] = []  # tokens before the grammar began, with the mark
         self._places: list[Place] = [START]  # after each token of the grammar
-        self._ended = 0  # end-of-sequence tokens after the first, which the matcher never sees
+        self._ended = 0  # end-of-sequence tokens, which the matcher never sees
 
     @property
     def is_waiting(self) -> bool:
@@ -143,7 +143,7 @@ class Follower:
     @property
     def is_complete(self) -> bool:
         """Whether nothing but an end-of-sequence token may follow."""
-        return not self._waiting and self._open().is_stopped()
+        return not self._waiting and (self._ended > 0 or self._open().is_stopped())
 
     @property
     def may_end(self) -> bool:
@@ -163,6 +163,9 @@ class Follower:
             return None
         if self._waiting:
             out[:] = -1
+            return None
+        if self._ended:
+            out[:] = self._tokenizer.eos_mask.view(np.int32)
             return None
         matcher = self._open()
         if not matcher.is_error():
@@ -186,8 +189,8 @@ class Follower:
             self._waiting = token != self._guide.start_after
             return
         matcher = self._open()
-        if token in self._tokenizer.eos_ids and matcher.stop_reason() == "EndOfSentence":
-            self._ended += 1  # ignore_eos goes on
+        if token in self._tokenizer.eos_ids and (self._ended or matcher.is_accepting()):
+            self._ended += 1
             return
         if self.failed is None and not matcher.consume_token(token):
             self._fail(matcher, f"token {token} is not allowed")
@@ -195,9 +198,9 @@ class Follower:
 
     def rollback(self, tokens: int) -> None:
         """Take back the last accepted tokens."""
-        unseen = min(tokens, self._ended)
-        self._ended -= unseen
-        tokens -= unseen
+        ends = min(tokens, self._ended)
+        self._ended -= ends
+        tokens -= ends
         inside = min(tokens, len(self._places) - 1)
         if inside and not self._open().rollback(inside):
             self._fail(self._open())
@@ -238,10 +241,9 @@ class Follower:
     def _fail(self, matcher: LLMatcher, why: str = "") -> None:
         if self.failed is not None:
             return
-        error = matcher.get_error()
-        if "NoExtension" in error or not error:
-            text = why or "no token can continue the text that the grammar asks for"
-            self.failed = InternalError(f"the structured output came to a dead end: {text}")
-        else:
-            reason = error.splitlines()[0][:200]
+        if matcher.stop_reason() in ("LexerTooComplex", "ParserTooComplex"):
+            reason = matcher.get_error().splitlines()[0][:200]
             self.failed = InvalidRequest(f"the guide is too complex to enforce: {reason}")
+            return
+        text = why or "no token can continue the text that the grammar asks for"
+        self.failed = InternalError(f"the structured output came to a dead end: {text}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 DEPTH = 64  # of nested groups
 MOST = 100_000  # repetitions that a bound may name
+RULES = 1_000
 LAST = 0x10FFFF
 
 
@@ -88,6 +89,15 @@ def names_in(node: Node) -> list[Name]:
     return []
 
 
+def count(node: Node) -> int:
+    """Nodes of a tree."""
+    if isinstance(node, Repeat):
+        return 1 + count(node.item)
+    if isinstance(node, (Series, Choice)):
+        return 1 + sum(map(count, node.items))
+    return 1
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
@@ -103,6 +113,8 @@ class _Reader:
                 raise self._bad("a rule 'name ::= ...' is expected")
             if head.group(1) in rules:
                 raise self._bad(f"rule '{head.group(1)}' is defined twice")
+            if len(rules) >= RULES:
+                raise self._bad(f"a grammar may have at most {RULES} rules")
             self._at = head.end()
             rules[head.group(1)] = self._choice()
             self._skip(_SPACE)

@@ -20,87 +20,82 @@ from edgeserve.text.guide.ebnf import (
     Node,
     Repeat,
     Series,
+    count,
     names_in,
 )
 from edgeserve.text.guide.lexeme import Follow, is_lexeme
 
 REGEX_CHARS = 60_000  # a grammar without recursion is written as one regex up to this size
+TOTAL_CHARS = 1_000_000  # of all regexes of one grammar
+NODES = 3_000  # a larger grammar is not looked at for lexemes
 RUN = 12  # items of a series that are tried together as one lexeme
 
 
 def to_lark(rules: Mapping[str, Node]) -> str:
     """The grammar of `rules`, which start at `root`."""
-    flat = _Flat(rules)
-    recursive = {name for name in rules if flat.is_recursive(name)}
+    order = _order(rules)
+    rules = {name: rules[name] for name in order}
     names = {name: "start" if name == "root" else f"r{i}" for i, name in enumerate(rules)}
-    if "root" not in recursive and flat.fits("root"):
+    flat = _Flat(rules)
+    if flat.fits("root"):
         return f"start: {_regex_literal(flat.regex(rules['root']))}\n"
-    follow = Follow(rules)
-    writer = _Writer(rules, names, flat, follow)
-    used = _reachable(rules)
-    return "".join(f"{names[name]}: {writer.rule(name)}\n" for name in rules if name in used)
+    writer = _Writer(names, flat, _follow(rules, order))
+    return "".join(f"{names[name]}: {writer.rule(name, rules[name])}\n" for name in order)
 
 
-def _reachable(rules: Mapping[str, Node]) -> set[str]:
-    seen, todo = set(), ["root"]
-    while todo:
-        name = todo.pop()
-        if name not in seen:
-            seen.add(name)
-            todo += [n.name for n in names_in(rules[name])]
-    return seen
+def _order(rules: Mapping[str, Node]) -> list[str]:
+    """The rules that `root` reaches, callers first as far as recursion lets them be."""
+    done: list[str] = []
+    seen = {"root"}
+    stack = [("root", iter(names_in(rules["root"])))]
+    while stack:
+        name, calls = stack[-1]
+        called = next((n.name for n in calls if n.name not in seen), None)
+        if called is None:
+            done.append(name)
+            stack.pop()
+        else:
+            seen.add(called)
+            stack.append((called, iter(names_in(rules[called]))))
+    return done[::-1]
+
+
+def _follow(rules: Mapping[str, Node], order: list[str]) -> Follow | None:
+    """None for a grammar that would take long: it is written without lexemes."""
+    if sum(map(count, rules.values())) > NODES:
+        return None
+    try:
+        return Follow(rules, order)
+    except OverflowError:
+        return None
 
 
 class _Flat:
-    """Parts without recursion as regexes."""
+    """The rules without recursion, and not too large, as regexes."""
 
     def __init__(self, rules: Mapping[str, Node]) -> None:
-        self._rules = rules
-        self._calls = {name: {n.name for n in names_in(node)} for name, node in rules.items()}
-        self._reach = {name: self._reached(name) for name in rules}
-        self._sizes: dict[str, int] = {}
         self._texts: dict[str, str] = {}
-
-    def _reached(self, name: str) -> set[str]:
-        seen: set[str] = set()
-        todo = list(self._calls[name])
-        while todo:
-            other = todo.pop()
-            if other not in seen:
-                seen.add(other)
-                todo += self._calls[other]
-        return seen
-
-    def is_recursive(self, name: str) -> bool:
-        """Whether its tree of rules comes back to a rule."""
-        return name in self._reach[name] or any(n in self._reach[n] for n in self._reach[name])
-
-    def can_flatten(self, node: Node) -> bool:
-        names = {n.name for n in names_in(node)}
-        return all(not self.is_recursive(n) and self.fits(n) for n in names)
+        room = TOTAL_CHARS
+        for name in reversed(list(rules)):  # what a rule calls comes first
+            node = rules[name]
+            if any(n.name not in self._texts for n in names_in(node)):
+                continue  # recursion, or too large
+            size = self._measure(node)
+            if size <= min(REGEX_CHARS, room):
+                self._texts[name] = self.regex(node)
+                room -= size
 
     def fits(self, name: str) -> bool:
-        return self._size(name) <= REGEX_CHARS
+        return name in self._texts
 
-    def _size(self, name: str) -> int:
-        # Rules in an order that has what they call first; no recursion over long chains.
-        stack = [name]
-        while stack:
-            current = stack[-1]
-            missing = [n for n in self._calls[current] if n not in self._sizes]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            if current not in self._sizes:
-                self._sizes[current] = self._measure(self._rules[current])
-                if self._sizes[current] <= REGEX_CHARS:
-                    self._texts[current] = self.regex(self._rules[current])
-        return self._sizes[name]
+    def can_flatten(self, node: Node) -> bool:
+        return all(n.name in self._texts for n in names_in(node)) and (
+            self._measure(node) <= REGEX_CHARS
+        )
 
     def _measure(self, node: Node) -> int:
         if isinstance(node, Name):
-            return min(self._sizes[node.name] + 4, REGEX_CHARS + 1)
+            return len(self._texts[node.name]) + 4
         if isinstance(node, Repeat):
             return self._measure(node.item) + 16
         if isinstance(node, (Series, Choice)):
@@ -125,16 +120,13 @@ class _Flat:
 
 
 class _Writer:
-    def __init__(
-        self, rules: Mapping[str, Node], names: Mapping[str, str], flat: _Flat, follow: Follow
-    ) -> None:
-        self._rules = rules
+    def __init__(self, names: Mapping[str, str], flat: _Flat, follow: Follow | None) -> None:
         self._names = names
         self._flat = flat
         self._follow = follow
 
-    def rule(self, name: str) -> str:
-        return self._write(self._rules[name], self._follow.of_rule(name))
+    def rule(self, name: str, node: Node) -> str:
+        return self._write(node, self._follow.of_rule(name) if self._follow else None)
 
     def _write(self, node: Node, after: Chars | None) -> str:
         """`after`: the characters that may come behind this node."""
@@ -149,12 +141,12 @@ class _Writer:
         if isinstance(node, Choice):
             return "(" + " | ".join(self._write(item, after) for item in node.items) + ")"
         if isinstance(node, Repeat):
-            inner = self._follow.join(after, self._follow.first(node.item))
+            inner = Follow.join(after, self._follow.first(node.item)) if self._follow else None
             return f"({self._write(node.item, inner)}){_bounds(node)}"
         return self._series(node, after)
 
     def _lexeme(self, node: Node, after: Chars | None) -> str | None:
-        if not self._flat.can_flatten(node):
+        if self._follow is None or not self._flat.can_flatten(node):
             return None
         expanded = self._follow.expand(node)
         if expanded is None or not is_lexeme(expanded, after):
@@ -164,7 +156,7 @@ class _Writer:
     def _series(self, node: Series, after: Chars | None) -> str:
         afters = [after]
         for item in reversed(node.items):
-            afters.append(self._follow.before(item, afters[-1]))
+            afters.append(self._follow.before(item, afters[-1]) if self._follow else None)
         afters.reverse()  # afters[i]: what may stand where item i begins
         parts = self._parts(node.items, afters)
         return "(" + " ".join(parts) + ")" if parts else '""'

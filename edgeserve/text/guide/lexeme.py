@@ -8,35 +8,47 @@ on may also come behind it. Both lean to "no", which costs speed and never truth
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from edgeserve.text.guide.ebnf import Chars, Choice, Literal, Name, Node, Repeat, Series, merge
 
 NONE = Chars(())
 POSITIONS = 400  # a part with more characters and classes is left alone
+PASSES = 30  # over all rules, until nothing changes
 STATES = 300  # the same, by states of its automaton
 
 
 class Follow:
-    """First and following characters over all rules, by fixed point."""
+    """First and following characters over all rules, by fixed point. Raises OverflowError when
+    that takes long.
 
-    def __init__(self, rules: Mapping[str, Node]) -> None:
+    `order`: the rules, callers before what they call as far as that goes."""
+
+    def __init__(self, rules: Mapping[str, Node], order: Sequence[str]) -> None:
         self._rules = rules
         self._empty: dict[str, bool] = dict.fromkeys(rules, False)
         self._first: dict[str, Chars] = dict.fromkeys(rules, NONE)
         self._after: dict[str, Chars] = dict.fromkeys(rules, NONE)
-        changed = True
-        while changed:
-            changed = False
-            for name, node in rules.items():
-                empty, first = self.is_empty(node), self.first(node)
-                if (empty, first) != (self._empty[name], self._first[name]):
-                    self._empty[name], self._first[name], changed = empty, first, True
         self._changed = True
-        while self._changed:
+        self._repeat(self._find_first, list(reversed(order)))
+        self._repeat(self._find_after, order)
+
+    def _repeat(self, work: Callable[[str], None], order: Sequence[str]) -> None:
+        for _ in range(PASSES):
             self._changed = False
-            for name, node in rules.items():
-                self._spread(node, self._after[name])
+            for name in order:
+                work(name)
+            if not self._changed:
+                return
+        raise OverflowError
+
+    def _find_first(self, name: str) -> None:
+        empty, first = self.is_empty(self._rules[name]), self.first(self._rules[name])
+        if (empty, first) != (self._empty[name], self._first[name]):
+            self._empty[name], self._first[name], self._changed = empty, first, True
+
+    def _find_after(self, name: str) -> None:
+        self._spread(self._rules[name], self._after[name])
 
     def of_rule(self, name: str) -> Chars:
         return self._after[name]
