@@ -19,6 +19,7 @@ from edgeserve.errors import InvalidRequest, UnsupportedFeature
 from edgeserve.pipeline.arguments import ContextCacheConfig as ContextCacheConfig
 from edgeserve.pipeline.arguments import engine_options, serve_options
 from edgeserve.pipeline.call import COMPLETION_TOKENS, Call, Chat, Prompt
+from edgeserve.pipeline.given import RAW, Turn, prompt_of, prompts_of
 from edgeserve.pipeline.iterator import CancellableIterator
 from edgeserve.pipeline.loop import LoopThread
 from edgeserve.pipeline.model import ModelOptions, ServedModel
@@ -110,6 +111,9 @@ class LLM:
         sampling_params: SamplingParams | None = None,
         *,
         apply_chat_template: bool = True,
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool = False,
+        documents: Sequence[Message] | None = None,
         tools: Sequence[Message] | None = None,
         tool_choice: str | None = None,
         tool_parser: str = "auto",
@@ -119,12 +123,18 @@ class LLM:
         """One output per prompt and choice, in order. Prompts run together in one batch.
 
         A text is one user turn when the model has a chat template, and is continued as it stands
-        with `apply_chat_template=False` or when the model has none.
+        with `apply_chat_template=False` or when the model has none. `continue_final_message` goes
+        on behind the text of the last message.
         """
         _refuse_tools(tools, tool_choice, tool_parser, reasoning_parser)
-        items = [prompts] if _is_one(prompts) else list(prompts)
-        raw = not (apply_chat_template and self._model.template is not None)
-        return self._whole([_prompt(item, raw) for item in items], sampling_params, priority)
+        turn = Turn(
+            has_template=self._model.template is not None,
+            apply_chat_template=apply_chat_template,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            documents=documents,
+        )
+        return self._whole(prompts_of(prompts, turn), sampling_params, priority)
 
     def chat(
         self,
@@ -147,8 +157,7 @@ class LLM:
     ) -> list[CompletionOutput]:
         """Texts or token ids, continued as they stand: no chat template. `max_tokens` is 16 unless
         it is given."""
-        items = [prompts] if _is_one(prompts) else list(prompts)
-        return self._whole([_prompt(item, True) for item in items], sampling_params, priority)
+        return self._whole(prompts_of(prompts, RAW), sampling_params, priority)
 
     def generate_stream(
         self,
@@ -156,6 +165,9 @@ class LLM:
         params: SamplingParams | None = None,
         *,
         apply_chat_template: bool = True,
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool = False,
+        documents: Sequence[Message] | None = None,
         tools: Sequence[Message] | None = None,
         tool_choice: str | None = None,
         on_metrics: Callable[[GenerationMetrics], None] | None = None,
@@ -165,8 +177,16 @@ class LLM:
         wrong with it is raised by the first `next()`. `on_metrics` is called once, when the stream
         is drained or closed, also after `cancel()`."""
         _refuse_tools(tools, tool_choice, "auto", "none")
-        raw = not (apply_chat_template and self._model.template is not None)
-        call = self._call([_prompt(messages, raw)], params, priority)
+        turn = Turn(
+            has_template=self._model.template is not None,
+            apply_chat_template=apply_chat_template,
+            add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
+            documents=documents,
+        )
+        if params is not None and params.drawn > params.choices:
+            raise InvalidRequest("best_of chooses among whole answers", param="best_of")
+        call = self._call([prompt_of(messages, turn)], params, priority)
         self._enter()
         relay = Relay(self._model, call, self._thread.loop, on_metrics, self._leave)
         return CancellableIterator(relay, relay.cancel)
@@ -363,25 +383,6 @@ async def _collect(model: ServedModel, call: Call) -> list[CompletionOutput]:
     async with await model.start(call) as answer:
         wants = call.params.wants_logprobs
         return await collect(answer, await model.load_token_bytes() if wants else [])
-
-
-def _is_one(prompts: object) -> bool:
-    """Whether this is one prompt: a text, a conversation or token ids; not a list of them."""
-    if isinstance(prompts, str):
-        return True
-    if not isinstance(prompts, Sequence):
-        raise TypeError("a prompt is a text, a list of messages or a list of token ids")
-    return bool(prompts) and isinstance(prompts[0], (Mapping, int))
-
-
-def _prompt(item: Any, raw: bool) -> Prompt:
-    if isinstance(item, str):
-        return item if raw else Chat(messages=[{"role": "user", "content": item}])
-    if isinstance(item, Sequence) and item and all(isinstance(one, Mapping) for one in item):
-        return Chat(messages=item)
-    if isinstance(item, Sequence) and all(type(one) is int for one in item):
-        return tuple(item)
-    raise TypeError("a prompt is a text, a list of messages or a list of token ids")
 
 
 def _refuse_tools(tools: object, choice: object, tool_parser: str, reasoning_parser: str) -> None:

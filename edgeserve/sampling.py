@@ -21,7 +21,7 @@ MAX_LOGPROBS = 50  # alternatives per token
 MAX_CHOICES = 128
 MAX_BIASES = 1024
 MAX_TEXTS, MAX_TEXT_CHARS = 1024, 32 * 1024  # stop strings, and bad words: in all
-MAX_WORDS = 1024  # bad_words, stop_token_ids
+MAX_IDS = 1024  # stop_token_ids
 SEED_MASK = 2**64 - 1
 INT31 = 2**31 - 1
 ID = re.compile("0|[1-9][0-9]{0,9}", re.ASCII)  # a token id as a JSON key
@@ -271,16 +271,16 @@ def _check_texts(name: str, value: object) -> None:
 def _check_words(name: str, value: object) -> None:
     _check_texts(name, value)
     assert isinstance(value, (list, tuple))
-    if len(value) > MAX_WORDS or not all(value):
-        raise bad(name, f"a list of at most {MAX_WORDS} strings, none of them empty")
+    if not all(value):
+        raise bad(name, "a list of strings that are not empty")
 
 
 def _check_ids(name: str, value: object) -> None:
     ids = RANGES["min_tokens"]
     if not isinstance(value, (list, tuple)) or not all(item in ids for item in value):
         raise bad(name, "a list of token ids")
-    if len(value) > MAX_WORDS:
-        raise bad(name, f"a list of at most {MAX_WORDS} token ids")
+    if len(value) > MAX_IDS:
+        raise bad(name, f"a list of at most {MAX_IDS} token ids")
 
 
 def _check_biases(name: str, value: object) -> None:

@@ -18,6 +18,7 @@ from edgeserve.http.metrics import MetricsText
 from edgeserve.http.openai.chat import ChatCompletions
 from edgeserve.http.openai.completions import Completions
 from edgeserve.http.openai.models import Model, Models
+from edgeserve.http.openai.tokenize import Detokenize, Tokenize
 from edgeserve.http.request_id import RequestId
 from edgeserve.http.root import Root
 from edgeserve.http.serving import Serving
@@ -55,4 +56,6 @@ def _routes(serving: Serving, options: ServeOptions) -> App[Request, Response]:
     app.add_route("/v1/models/{name:path}", Model(serving))
     app.add_route("/v1/chat/completions", ChatCompletions(serving))
     app.add_route("/v1/completions", Completions(serving))
+    app.add_route("/tokenize", Tokenize(serving))
+    app.add_route("/detokenize", Detokenize(serving))
     return app

@@ -1,4 +1,4 @@
-"""API keys. None set: auth headers are ignored. Set: `/v1/*` needs one of them."""
+"""API keys. None set: auth headers are ignored. Set: `/v1/*` and the tokenizer need one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from falcon.asgi import Request, Response
 
 from edgeserve.errors import Unauthorized
+
+KEYED = ("/v1/", "/tokenize", "/detokenize")
 
 
 class KeyCheck:
@@ -39,7 +41,7 @@ class KeyCheck:
             raise Unauthorized
 
     def _needs_key(self, route: str) -> bool:
-        return route.startswith("/v1/") or (self._metrics and route == "/metrics")
+        return route.startswith(KEYED) or (self._metrics and route == "/metrics")
 
 
 def _key(name: bytes, value: bytes) -> bytes | None:

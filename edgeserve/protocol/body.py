@@ -84,7 +84,7 @@ class Body(Generic[T]):
 def _refusal(text: str) -> InvalidRequest:
     """The error that says what msgspec's sentence says, in the words of the API."""
     at = AT.search(text)
-    path = at.group(1) if at else ""
+    path = at.group(1).replace("[...]", "") if at else ""  # a value of an object: the object
     text = text[: at.start()] if at else text
     if found := UNKNOWN.match(text):
         return UnknownField(_join(path, found.group(1)))
