@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
-from edgeserve.pipeline.model import ServedModel
 from edgeserve.stats import EngineStats
+
+if TYPE_CHECKING:
+    from edgeserve.pipeline.model import ServedModel
 
 State = Literal["loading", "ready", "restarting", "failed"]
 

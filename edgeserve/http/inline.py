@@ -18,7 +18,8 @@ from edgeserve.front.status import State as Life
 from edgeserve.front.status import Status
 from edgeserve.http.app import Application
 from edgeserve.http.front import ReplicaCount, State
-from edgeserve.http.server import HttpServer, bind
+from edgeserve.http.listen import bind
+from edgeserve.http.server import HttpServer
 from edgeserve.pipeline.model import ModelOptions, ServedModel
 from edgeserve.stats import EngineStats
 from edgeserve.ticket import Generator

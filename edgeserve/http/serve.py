@@ -1,21 +1,22 @@
 """The whole of `edgeserve serve` in one process: socket, front, application, end.
 
-The socket is bound first, so that health can be asked while the model loads. When the model
-cannot be served, the error is raised after all workers are gone.
+The socket is bound first, so that health can be asked while the model loads. The worker starts
+next: what it and this process import takes as long as the rest of a start, and so goes on side by
+side. When the model cannot be served, the error is raised after all workers are gone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from importlib import import_module
 from typing import Protocol
 
 import uvloop
 
 from edgeserve import log
 from edgeserve.config import ServeOptions
-from edgeserve.http.app import Application
-from edgeserve.http.server import HttpServer, bind
+from edgeserve.http.listen import bind
 from edgeserve.http.supervised import Progress, SupervisedFront
 
 
@@ -34,9 +35,13 @@ async def _serve(
     options: ServeOptions, sock: socket.socket, progress: Progress, on_ready: OnReady
 ) -> int:
     front = SupervisedFront(options, progress)
+    starting = asyncio.create_task(front.start())
+    await asyncio.to_thread(import_module, "edgeserve.http.server")
+    from edgeserve.http.app import Application
+    from edgeserve.http.server import HttpServer
+
     server = HttpServer(Application(front, options), sock, drain_timeout_s=options.drain_timeout_s)
     serving = asyncio.create_task(server.run(on_drained=front.close))
-    starting = asyncio.create_task(front.start())
     await asyncio.wait({serving, starting}, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():  # stopped while loading
         starting.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from importlib import import_module
 
 from edgeserve.config import ServeOptions
 from edgeserve.front.replica import Care
@@ -46,7 +47,8 @@ class SupervisedFront:
     async def start(self) -> ServedModel:
         """The model, ready. Raises why it never will be."""
         self._supervisor.start()
-        info = await self._supervisor.ready()
+        importing = asyncio.to_thread(import_module, "edgeserve.pipeline.parts")
+        info, _ = await asyncio.gather(self._supervisor.ready(), importing)
         options = self._options
         wishes = ModelOptions(
             name=options.model_name,

@@ -17,7 +17,6 @@ from edgeserve.generation import GenerationRequest
 from edgeserve.model_info import ModelInfo
 from edgeserve.pipeline.answer import Answer
 from edgeserve.pipeline.call import Call
-from edgeserve.pipeline.parts import read_text_parts
 from edgeserve.pipeline.prompt import Encoder, Tokens, param_of
 from edgeserve.sampling import SEED_MASK, SamplerDefaults, SamplerSettings, bad, resolve
 from edgeserve.ticket import Generator
@@ -72,6 +71,8 @@ class ServedModel:
     ) -> ServedModel:
         """The front's view of what a worker serves, from its bundle alone."""
         options = options or ModelOptions()
+        from edgeserve.pipeline.parts import read_text_parts  # families and tokenizers: not at once
+
         tokenizer, template = read_text_parts(info, options.chat_template)
         return cls(info, generator, tokenizer, template, options)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -85,15 +86,17 @@ def _load(
         free_bytes=None if free is None else max(0, free - packed_bytes(bundle)),
     )
     graph, limits, room = size_up(options, checkpoint, family, backend, room)
-    forward = backend.load(
-        graph,
-        bundle.component(),
-        bundle.layout(),
-        msgspec.structs.replace(options, step_tokens=limits.step_tokens),
-        pages=limits.pages,
-        page_tokens=limits.page_tokens,
-    )
-    tokenizer = family.tokenizer(checkpoint)
+    with ThreadPoolExecutor(1) as aside:  # the tokenizer takes as long as the weights
+        words = aside.submit(read_vocabulary, family, checkpoint, spec.vocab)
+        forward = backend.load(
+            graph,
+            bundle.component(),
+            bundle.layout(),
+            msgspec.structs.replace(options, step_tokens=limits.step_tokens),
+            pages=limits.pages,
+            page_tokens=limits.page_tokens,
+        )
+        vocabulary = words.result()
     info = describe(options, family, bundle, spec, sampler, limits)
     info = msgspec.structs.replace(
         info,
@@ -106,12 +109,17 @@ def _load(
     return Runtime(
         info=info,
         forward=forward,
-        vocabulary=Vocabulary(tokenizer.token_bytes(info.vocab), tokenizer.special_ids),
+        vocabulary=vocabulary,
         suppress_ids=sampler.suppress_ids,
         hook=sampler.hook,
         cache_records=options.context_cache_max_records,
         close=bundle.close,
     )
+
+
+def read_vocabulary(family: Family, checkpoint: Checkpoint, size: int) -> Vocabulary:
+    tokenizer = family.tokenizer(checkpoint)
+    return Vocabulary(tokenizer.token_bytes(size), tokenizer.special_ids)
 
 
 def packed_bytes(bundle: Bundle) -> int:

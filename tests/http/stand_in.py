@@ -30,7 +30,8 @@ from edgeserve.generation import (
 )
 from edgeserve.http.app import Application
 from edgeserve.http.front import ReplicaCount, State
-from edgeserve.http.server import HttpServer, bind
+from edgeserve.http.listen import bind
+from edgeserve.http.server import HttpServer
 from edgeserve.model_info import Limits, ModelInfo
 from edgeserve.pipeline.model import ModelOptions, ServedModel
 from edgeserve.stats import EngineStats

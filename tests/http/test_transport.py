@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from edgeserve.errors import StartError
-from edgeserve.http.server import bind
+from edgeserve.http.listen import bind
 from tests.http.stand_in import NAME, Running, StandIn, running, say
 
 CHAT = "/v1/chat/completions"
