@@ -89,11 +89,18 @@ void CpuForward::prepare(const Step& step) {
   }
   if (int32_t(rows_.size()) != step.tokens)
     throw std::runtime_error("the spans of a step do not cover its tokens");
+  tokens_ = step.tokens;
+  outputs_ = step.output_count;
+  attends_ = int32_t(tiles_.size());
 }
 
 void CpuForward::run(const Step& step) {
   if (step.tokens == 0) return;
   prepare(step);
+  // From here on a member may begin, and not before: one that comes late from the last step still
+  // finds the stages of that.
+  first_stage_ = next_stage_;
+  next_stage_ += uint32_t(program_.instructions.size());
   threads_.run([](void* self, int member) { static_cast<CpuForward*>(self)->execute(member); },
                this);
 }
@@ -104,26 +111,40 @@ void CpuForward::copy_page(int32_t from, int32_t to) {
 }
 
 void CpuForward::execute(int member) {
-  for (const Instruction& instruction : program_.instructions) {
-    if (instruction.wait) threads_.barrier();
-    execute(instruction, member);
+  Stages& stages = threads_.stages();
+  const uint32_t first = first_stage_.load(), count = uint32_t(program_.instructions.size());
+  uint32_t over = 0;  // instructions that are known to be finished
+  for (uint32_t i = 0; i < count; ++i) {
+    const Instruction& instruction = program_.instructions[i];
+    if (instruction.wait || i - over >= Stages::kAtOnce)
+      for (; over < i; ++over) stages.wait(first + over);
+    const Work work = work_of(instruction);
+    const int32_t chunks = work.chunks();
+    int32_t done = 0;
+    for (int32_t chunk; (chunk = stages.take(first + i, chunks, member)) >= 0; ++done) {
+      const int64_t start = chunk * work.grain;
+      execute(instruction, {start, std::min(start + work.grain, work.units)}, member);
+    }
+    if (done) stages.finish(first + i, chunks, done);
   }
+  if (member == 0)
+    for (; over < count; ++over) stages.wait(first + over);
 }
 
-void CpuForward::execute(const Instruction& instruction, int member) {
+void CpuForward::execute(const Instruction& instruction, Share share, int member) {
   switch (instruction.code) {
-    case Code::EMBED: return embed(instruction, member);
-    case Code::CONVERT: return convert(instruction, member);
-    case Code::NORM: return norm(instruction, member);
-    case Code::MATMUL: return matmul(instruction, member);
-    case Code::ANGLES: return angles(instruction, member);
-    case Code::ROPE: return rope(instruction, member);
-    case Code::KEEP: return keep(instruction, member);
-    case Code::ATTEND: return attend(instruction, member);
-    case Code::GATED: return gated(instruction, member);
-    case Code::UNARY: return unary(instruction, member);
-    case Code::BINARY: return binary(instruction, member);
-    case Code::SELECT: return select(instruction, member);
+    case Code::EMBED: return embed(instruction, share, member);
+    case Code::CONVERT: return convert(instruction, share);
+    case Code::NORM: return norm(instruction, share, member);
+    case Code::MATMUL: return matmul(instruction, share, member);
+    case Code::ANGLES: return angles(instruction, share);
+    case Code::ROPE: return rope(instruction, share);
+    case Code::KEEP: return keep(instruction, share);
+    case Code::ATTEND: return attend(instruction, share, member);
+    case Code::GATED: return gated(instruction, share, member);
+    case Code::UNARY: return unary(instruction, share, member);
+    case Code::BINARY: return binary(instruction, share, member);
+    case Code::SELECT: return select(instruction, share, member);
   }
 }
 

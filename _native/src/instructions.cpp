@@ -13,9 +13,39 @@ constexpr int32_t kPiece = 256;  // columns of a row that one member takes; a mu
 
 }  // namespace
 
-CpuForward::Share CpuForward::share(int64_t total, int member) const {
-  const int64_t members = threads_.members();
-  return {total * member / members, total * (member + 1) / members};
+// Chunks are small where threads may take each other's, large enough that taking one costs nothing.
+CpuForward::Work CpuForward::work_of(const Instruction& i) const {
+  const auto pieces = [&](int32_t width) { return rows(i) * ceil_div(width, kPiece); };
+  const auto cut = [&](int64_t units, int64_t chunks, int64_t step) {
+    const int64_t least = ceil_div(units, chunks * threads_.members());
+    return Work{units, round_up(std::max<int64_t>(least, 1), step)};
+  };
+  switch (i.code) {
+    case Code::MATMUL: {
+      int64_t tiles = 0;
+      for (size_t part = 2; part < i.args.size(); part += 3)
+        tiles += tiles_of(program_.matrices[size_t(i.args[part])].out);
+      return cut(rows(i) ? tiles : 0, 16, i.args[0] == 1 ? 2 : kPanels);
+    }
+    case Code::ANGLES:
+      return cut(tokens_ * int64_t(program_.ropes[size_t(i.args[0])].frequencies.size()), 4, 8);
+    case Code::ROPE: return cut(int64_t(tokens_) * i.args[4], 4, 1);
+    case Code::KEEP: {
+      const int32_t queries = i.args[3] < 0 ? 0 : i.args[6];  // to rotate
+      const int32_t heads = queries + program_.layers[size_t(i.args[5])].kv_heads;
+      return cut(int64_t(tokens_) * heads, 4, 1);
+    }
+    case Code::ATTEND:
+      return cut(int64_t(attends_) * program_.layers[size_t(i.args[1])].kv_heads, 64, 1);
+    case Code::EMBED:
+    case Code::NORM: return cut(rows(i), 8, 1);
+    case Code::SELECT:
+    case Code::CONVERT: return cut(pieces(i.args[1]), 8, 1);
+    case Code::UNARY: return cut(pieces(i.args[2]), 8, 1);
+    case Code::GATED:
+    case Code::BINARY: return cut(pieces(i.args[3]), 8, 1);
+  }
+  return {0, 1};
 }
 
 template <class T>
@@ -34,13 +64,11 @@ void CpuForward::emit(const int32_t* forms, int64_t row, int32_t at, int32_t wid
   if (forms[2] >= 0) kernels_.to_bf16(x, width, buffer<uint16_t>(forms[2], row) + at);
 }
 
-// fn(row, column, width, out) for this member's pieces of all rows.
+// fn(row, column, width, out) for a share of the pieces of all rows.
 template <class Fn>
-void CpuForward::pieces(const Instruction& i, int member, int32_t width, const int32_t* forms,
-                        Fn fn) {
+void CpuForward::pieces(Share share, int member, int32_t width, const int32_t* forms, Fn fn) {
   const int64_t per_row = ceil_div(width, kPiece);
-  const Share mine = share(rows(i) * per_row, member);
-  for (int64_t piece = mine.start; piece < mine.stop; ++piece) {
+  for (int64_t piece = share.start; piece < share.stop; ++piece) {
     const int64_t row = piece / per_row;
     const int32_t at = int32_t(piece % per_row) * kPiece, n = std::min(kPiece, width - at);
     float* out = forms[0] == -1 ? row_scratch(member) : floats(forms[0], row) + at;
@@ -49,35 +77,32 @@ void CpuForward::pieces(const Instruction& i, int member, int32_t width, const i
   }
 }
 
-void CpuForward::embed(const Instruction& i, int member) {
+void CpuForward::embed(const Instruction& i, Share share, int member) {
   const Packed& matrix = program_.matrices[size_t(i.args[0])];
   const int32_t* forms = &i.args[2];
-  const Share mine = share(rows(i), member);
-  for (int64_t row = mine.start; row < mine.stop; ++row) {
+  for (int64_t row = share.start; row < share.stop; ++row) {
     float* out = forms[0] < 0 ? row_scratch(member) : floats(forms[0], row);
     kernels_.gather(matrix, step_.ids[row], i.numbers[0], out);
     emit(forms, row, 0, i.args[1], out);
   }
 }
 
-void CpuForward::convert(const Instruction& i, int member) {
+void CpuForward::convert(const Instruction& i, Share share) {
   const int32_t *forms = &i.args[2], width = i.args[1];
   const int64_t per_row = ceil_div(width, kPiece);
-  const Share mine = share(rows(i) * per_row, member);
-  for (int64_t piece = mine.start; piece < mine.stop; ++piece) {
+  for (int64_t piece = share.start; piece < share.stop; ++piece) {
     const int32_t at = int32_t(piece % per_row) * kPiece;
     const float* x = floats(i.args[0], piece / per_row) + at;
     emit(forms, piece / per_row, at, std::min(kPiece, width - at), x);
   }
 }
 
-void CpuForward::norm(const Instruction& i, int member) {
+void CpuForward::norm(const Instruction& i, Share share, int member) {
   const int32_t width = i.args[6], group = i.args[7], *forms = &i.args[8];
   const bool layer = i.args[0] != 0;
   const float* bias = i.args[5] < 0 ? nullptr : program_.vectors[size_t(i.args[5])];
   const Norm norm = {program_.vectors[size_t(i.args[4])], bias, group, i.numbers[0], i.numbers[1]};
-  const Share mine = share(rows(i), member);
-  for (int64_t row = mine.start; row < mine.stop; ++row) {
+  for (int64_t row = share.start; row < share.stop; ++row) {
     const float* x = floats(i.args[1], row);
     if (i.args[2] >= 0) {
       float* sum = floats(i.args[3], row);
@@ -92,19 +117,15 @@ void CpuForward::norm(const Instruction& i, int member) {
 }
 
 // The parts' tiles count as one row of tiles, cut at the same places at every step.
-void CpuForward::matmul(const Instruction& i, int member) {
+void CpuForward::matmul(const Instruction& i, Share share, int member) {
   const int32_t form = i.args[0], x = i.args[1];
-  int64_t total = 0;
-  for (size_t part = 2; part < i.args.size(); part += 3)
-    total += tiles_of(program_.matrices[size_t(i.args[part])].out);
-  const Share mine = share(total, member);
   int64_t first = 0;
   for (size_t part = 2; part < i.args.size(); part += 3) {
     const Packed& weight = program_.matrices[size_t(i.args[part])];
     const int32_t bias = i.args[part + 1], out = i.args[part + 2];
     const int64_t count = tiles_of(weight.out);
-    const int64_t start = std::max<int64_t>(mine.start - first, 0);
-    const int64_t stop = std::min(mine.stop - first, count);
+    const int64_t start = std::max<int64_t>(share.start - first, 0);
+    const int64_t stop = std::min(share.stop - first, count);
     first += count;
     if (start >= stop) continue;
     const int64_t sizes[] = {sizeof(float), sizeof(QuantBlock), sizeof(uint16_t)};
@@ -125,11 +146,10 @@ void CpuForward::matmul(const Instruction& i, int member) {
 }
 
 // The product of position and frequency is rounded to f32, as the checkpoints' own code does.
-void CpuForward::angles(const Instruction& i, int member) {
+void CpuForward::angles(const Instruction& i, Share share) {
   const Rope& rope = program_.ropes[size_t(i.args[0])];
   const size_t pairs = rope.frequencies.size();
-  const Share mine = share(step_.tokens * int64_t(pairs), member);
-  for (int64_t item = mine.start; item < mine.stop; ++item) {
+  for (int64_t item = share.start; item < share.stop; ++item) {
     const int64_t row = item / int64_t(pairs), pair = item % int64_t(pairs);
     const float angle = float(rows_[size_t(row)].position) * rope.frequencies[size_t(pair)];
     float* out = floats(i.args[1], row);
@@ -138,11 +158,10 @@ void CpuForward::angles(const Instruction& i, int member) {
   }
 }
 
-void CpuForward::rope(const Instruction& i, int member) {
+void CpuForward::rope(const Instruction& i, Share share) {
   const Rope& rope = program_.ropes[size_t(i.args[2])];
   const int32_t heads = i.args[4], dim = i.args[5], rotary = int32_t(rope.frequencies.size()) * 2;
-  const Share mine = share(int64_t(step_.tokens) * heads, member);
-  for (int64_t item = mine.start; item < mine.stop; ++item) {
+  for (int64_t item = share.start; item < share.stop; ++item) {
     const int64_t row = item / heads, at = item % heads * dim;
     kernels_.rope(floats(i.args[0], row) + at, floats(i.args[3], row), dim, rotary,
                   rope.interleaved, floats(i.args[1], row) + at);
@@ -156,11 +175,10 @@ uint8_t* CpuForward::block(int32_t row, int32_t layer, int32_t head) const {
          layout_.head_offset(layer, head) + slot / 16 * layout_.block_bytes(layer);
 }
 
-void CpuForward::keep(const Instruction& i, int member) {
+void CpuForward::keep(const Instruction& i, Share share) {
   const KvSpec& kv = program_.layers[size_t(i.args[5])];
   const int32_t heads = (i.args[3] < 0 ? 0 : i.args[6]) + kv.kv_heads;  // query heads to rotate
-  const Share mine = share(int64_t(step_.tokens) * heads, member);
-  for (int64_t item = mine.start; item < mine.stop; ++item)
+  for (int64_t item = share.start; item < share.stop; ++item)
     keep_head(i, int32_t(item / heads), int32_t(item % heads));
 }
 
@@ -184,10 +202,9 @@ void CpuForward::keep_head(const Instruction& i, int32_t row, int32_t head) {
   kernels_.store_value(floats(i.args[2], row) + head * dim, dim, slot, program_.kv_f32, values);
 }
 
-void CpuForward::attend(const Instruction& i, int member) {
+void CpuForward::attend(const Instruction& i, Share share, int member) {
   const int32_t kv_heads = program_.layers[size_t(i.args[1])].kv_heads;
-  const int64_t units = int64_t(tiles_.size()) * kv_heads;
-  for (int64_t unit = member; unit < units; unit += threads_.members())
+  for (int64_t unit = share.start; unit < share.stop; ++unit)
     attend_tile(i, member, tiles_[size_t(unit / kv_heads)], int32_t(unit % kv_heads));
 }
 
@@ -222,29 +239,29 @@ void CpuForward::attend_tile(const Instruction& i, int member, Tile tile, int32_
     emit(forms, tile.row + r, kv_head * width, width, job.out + r * job.out_stride);
 }
 
-void CpuForward::gated(const Instruction& i, int member) {
+void CpuForward::gated(const Instruction& i, Share share, int member) {
   const Unary kind = Unary(i.args[0]);
-  pieces(i, member, i.args[3], &i.args[4], [&](int64_t row, int32_t at, int32_t n, float* out) {
+  pieces(share, member, i.args[3], &i.args[4], [&](int64_t row, int32_t at, int32_t n, float* out) {
     kernels_.gated(kind, floats(i.args[1], row) + at, floats(i.args[2], row) + at, n, out);
   });
 }
 
-void CpuForward::unary(const Instruction& i, int member) {
+void CpuForward::unary(const Instruction& i, Share share, int member) {
   const Unary kind = Unary(i.args[0]);
-  pieces(i, member, i.args[2], &i.args[3], [&](int64_t row, int32_t at, int32_t n, float* out) {
+  pieces(share, member, i.args[2], &i.args[3], [&](int64_t row, int32_t at, int32_t n, float* out) {
     kernels_.unary(kind, i.numbers[0], floats(i.args[1], row) + at, n, out);
   });
 }
 
-void CpuForward::binary(const Instruction& i, int member) {
+void CpuForward::binary(const Instruction& i, Share share, int member) {
   const Binary kind = Binary(i.args[0]);
-  pieces(i, member, i.args[3], &i.args[4], [&](int64_t row, int32_t at, int32_t n, float* out) {
+  pieces(share, member, i.args[3], &i.args[4], [&](int64_t row, int32_t at, int32_t n, float* out) {
     kernels_.binary(kind, floats(i.args[1], row) + at, floats(i.args[2], row) + at, n, out);
   });
 }
 
-void CpuForward::select(const Instruction& i, int member) {
-  pieces(i, member, i.args[1], &i.args[2], [&](int64_t row, int32_t at, int32_t n, float* out) {
+void CpuForward::select(const Instruction& i, Share share, int member) {
+  pieces(share, member, i.args[1], &i.args[2], [&](int64_t row, int32_t at, int32_t n, float* out) {
     std::memcpy(out, floats(i.args[0], step_.outputs[row]) + at, size_t(n) * sizeof(float));
   });
 }

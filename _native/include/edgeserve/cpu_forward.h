@@ -1,6 +1,7 @@
 // The CPU backend's network: runs a Program on a team of threads, owns keys and values.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "edgeserve/forward.h"
@@ -56,35 +57,39 @@ class CpuForward final : public Forward {
   struct Forms {
     int32_t f32, quant, bf16;
   };
-  // A share of `total` things, that member of the team takes.
+  // What an instruction has to do in this step: so many rows, tiles or heads, `grain` to a chunk.
+  struct Work {
+    int64_t units, grain;
+    int32_t chunks() const { return int32_t(ceil_div(units, grain)); }
+  };
   struct Share {
     int64_t start, stop;
   };
 
   void prepare(const Step& step);
   void execute(int member);
-  void execute(const Instruction& instruction, int member);
+  void execute(const Instruction& instruction, Share share, int member);
+  Work work_of(const Instruction& instruction) const;
 
-  void embed(const Instruction&, int member);
-  void convert(const Instruction&, int member);
-  void norm(const Instruction&, int member);
-  void matmul(const Instruction&, int member);
-  void angles(const Instruction&, int member);
-  void rope(const Instruction&, int member);
-  void keep(const Instruction&, int member);
+  void embed(const Instruction&, Share share, int member);
+  void convert(const Instruction&, Share share);
+  void norm(const Instruction&, Share share, int member);
+  void matmul(const Instruction&, Share share, int member);
+  void angles(const Instruction&, Share share);
+  void rope(const Instruction&, Share share);
+  void keep(const Instruction&, Share share);
   void keep_head(const Instruction&, int32_t row, int32_t head);
-  void attend(const Instruction&, int member);
+  void attend(const Instruction&, Share share, int member);
   void attend_tile(const Instruction&, int member, Tile tile, int32_t kv_head);
-  void gated(const Instruction&, int member);
-  void unary(const Instruction&, int member);
-  void binary(const Instruction&, int member);
-  void select(const Instruction&, int member);
+  void gated(const Instruction&, Share share, int member);
+  void unary(const Instruction&, Share share, int member);
+  void binary(const Instruction&, Share share, int member);
+  void select(const Instruction&, Share share, int member);
 
   template <class Fn>
-  void pieces(const Instruction&, int member, int32_t width, const int32_t* forms, Fn fn);
+  void pieces(Share share, int member, int32_t width, const int32_t* forms, Fn fn);
 
-  int32_t rows(const Instruction& i) const { return i.outputs ? step_.output_count : step_.tokens; }
-  Share share(int64_t total, int member) const;
+  int32_t rows(const Instruction& i) const { return i.outputs ? outputs_ : tokens_; }
   float* floats(int32_t buffer, int64_t row) const;
   template <class T>
   T* buffer(int32_t buffer, int64_t row) const;
@@ -105,6 +110,10 @@ class CpuForward final : public Forward {
   Memory arena_;    // of buffers, then scratch of each member
   std::vector<float*> scratch_;
   int32_t ids_ = INT32_MAX;  // rows of the embedding table
+  // A late member may read these when its step is over; what they say does not matter then.
+  std::atomic<int32_t> tokens_{0}, outputs_{0}, attends_{0};  // rows; attention tiles
+  std::atomic<uint32_t> first_stage_{0};                       // number of the first instruction
+  uint32_t next_stage_ = 1;
   Step step_ = {};
   std::vector<Row> rows_;
   std::vector<Tile> tiles_;

@@ -69,7 +69,7 @@ def test_a_row_is_bitwise_the_same_in_any_chunking(isa, dtype, tmp_path):
         np.testing.assert_array_equal(logits_of(forward, prompt(), chunk), whole)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 2, 3, 9])
 def test_a_row_is_bitwise_the_same_among_others_and_on_any_number_of_threads(threads, tmp_path):
     name = sorted(tiny.VARIANTS)[0]
     alone = logits_of(load(name, tmp_path, dtype="bf16"), prompt(), LENGTH)
