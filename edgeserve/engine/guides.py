@@ -4,7 +4,7 @@
 
     # accept: the grammar compiles in a thread while the request waits for its seat.
     follower = guides.open(call.guide)
-    # seat / fork:
+    # seat, once follower.is_ready; fork:
     sequence.constrained = True; followers[row] = follower.fork() for each further choice
     # turn: constrained rows make one step at a time (horizon 1).
     round = guides.begin([followers of the rows that will be sampled])   # masks start in a thread
@@ -12,7 +12,7 @@
     if outcome.reason == Reason.LOGITS:                    # the step waits for its masks
         for row, mask in zip(rows, round.masks()): sequence.set_mask(mask)
         core.sample()
-    for row in rows: follower.accept(token)                # each token that was appended
+    for row in rows: follower.accept(token)                # each token that was sampled
 
 A round that is ready before `run` (`round.is_ready`) may set its masks first; native decode then
 samples without the extra stop. `Follower.failed` says why a row cannot go on; its request fails
@@ -49,9 +49,11 @@ class Guides:
         self.tokenizer = tokenizer
         self._limits = LLParserLimits(verbose_errors=False, **cast(Any, FUEL))
         self._executor = LLExecutor(num_threads=threads)
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="guides")
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="guide-compile")
+        self._rounds = ThreadPoolExecutor(1, thread_name_prefix="guide-masks")
         self._compiled: OrderedDict[str, Future[LLMatcher]] = OrderedDict()
-        self._digits: Future[DigitBound] = self._pool.submit(DigitBound, tokenizer)
+        self._handle = self._pool.submit(lambda: tokenizer.handle)
+        self._digits = self._pool.submit(DigitBound, tokenizer)
 
     def open(self, guide: Guide) -> Follower:
         """At the start of the grammar. It compiles in a thread, once while it stays cached."""
@@ -68,7 +70,7 @@ class Guides:
     def begin(self, followers: Sequence[Follower]) -> Round:
         """Compute the next masks of all of them in a thread. They may not change before it ends."""
         rows = list(followers)
-        return Round(self._pool.submit(self.masks, rows))
+        return Round(self._rounds.submit(self.masks, rows))
 
     def masks(self, followers: Sequence[Follower]) -> Masks:
         """The next masks [rows, words], in the calling thread and the executor's. A row that cannot
@@ -89,9 +91,10 @@ class Guides:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._rounds.shutdown(wait=False, cancel_futures=True)
 
     def _compile(self, grammar: str) -> LLMatcher:
-        matcher = LLMatcher(self.tokenizer.handle, grammar, log_level=0, limits=self._limits)
+        matcher = LLMatcher(self._handle.result(), grammar, log_level=0, limits=self._limits)
         matcher.compute_bitmask()  # the first one of a grammar is the slow one
         return matcher
 
@@ -134,6 +137,11 @@ class Follower:
         self._free: list[int] = []  # tokens before the grammar began, with the mark
         self._places: list[Place] = [START]  # after each token of the grammar
         self._ended = 0  # end-of-sequence tokens, which the matcher never sees
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the grammar is compiled. A row that is not seated before stalls nobody."""
+        return self._compiled.done()
 
     @property
     def is_waiting(self) -> bool:

@@ -2,14 +2,15 @@
 
 Its lexer takes the longest match of a lexeme, which would change a grammar cut into lexemes
 freely. So a part becomes one lexeme (a regex; fast) only where the longest match is the only one:
-in a grammar without recursion the whole of it, else a series or rule whose match cannot go on with
-a character that may also follow it. The rest is written character by character (exact, slower).
+in a grammar without recursion the whole of it, else a series whose match cannot go on with a
+character that may also follow it, and that takes no match away from another lexeme. The rest is
+written character by character (exact, slower).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from edgeserve.text.guide.ebnf import (
     BadGrammar,
@@ -23,11 +24,12 @@ from edgeserve.text.guide.ebnf import (
     count,
     names_in,
 )
-from edgeserve.text.guide.lexeme import Follow, is_lexeme
+from edgeserve.text.guide.lexeme import NONE, Follow, Lexeme, is_lexeme, takers
 
 REGEX_CHARS = 60_000  # a grammar without recursion is written as one regex up to this size
 TOTAL_CHARS = 1_000_000  # of all regexes of one grammar
 NODES = 3_000  # a larger grammar is not looked at for lexemes
+TRIES = 8  # sets of lexemes
 RUN = 12  # items of a series that are tried together as one lexeme
 
 
@@ -39,8 +41,26 @@ def to_lark(rules: Mapping[str, Node]) -> str:
     flat = _Flat(rules)
     if flat.fits("root"):
         return f"start: {_regex_literal(flat.regex(rules['root']))}\n"
-    writer = _Writer(names, flat, _follow(rules, order))
-    return "".join(f"{names[name]}: {writer.rule(name, rules[name])}\n" for name in order)
+    follow = _follow(rules, order)
+    return _with_lexemes(rules, names, flat, follow) or _Writer(names, flat, None).rules(rules)
+
+
+def _with_lexemes(
+    rules: Mapping[str, Node], names: Mapping[str, str], flat: _Flat, follow: Follow | None
+) -> str | None:
+    """None when no set of lexemes was found that leave each other's matches alone."""
+    banned: set[Node] = set()
+    for _ in range(TRIES if follow else 0):
+        writer = _Writer(names, flat, follow, banned)
+        text = writer.rules(rules)
+        try:
+            found = takers(writer.lexemes)
+        except OverflowError:
+            return None
+        if not found:
+            return text
+        banned |= found
+    return None
 
 
 def _order(rules: Mapping[str, Node]) -> list[str]:
@@ -120,21 +140,35 @@ class _Flat:
 
 
 class _Writer:
-    def __init__(self, names: Mapping[str, str], flat: _Flat, follow: Follow | None) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, str],
+        flat: _Flat,
+        follow: Follow | None,
+        banned: Collection[Node] = (),
+    ) -> None:
+        self._banned = banned
         self._names = names
         self._flat = flat
         self._follow = follow
 
-    def rule(self, name: str, node: Node) -> str:
-        return self._write(node, self._follow.of_rule(name) if self._follow else None)
+        self.lexemes: list[Lexeme] = []
+
+    def rules(self, rules: Mapping[str, Node]) -> str:
+        lines = []
+        for name, node in rules.items():
+            after = self._follow.of_rule(name) if self._follow else None
+            lines.append(f"{self._names[name]}: {self._write(node, after)}\n")
+        return "".join(lines)
 
     def _write(self, node: Node, after: Chars | None) -> str:
         """`after`: the characters that may come behind this node."""
         if isinstance(node, Name):
             return self._names[node.name]
         if isinstance(node, Literal):
-            return json.dumps(node.text, ensure_ascii=False)
+            return self._literal(node, after)
         if isinstance(node, Chars):
+            self._note(node, after)
             return _regex_literal(chars_regex(node))
         if (lexeme := self._lexeme(node, after)) is not None:
             return lexeme
@@ -145,12 +179,26 @@ class _Writer:
             return f"({self._write(node.item, inner)}){_bounds(node)}"
         return self._series(node, after)
 
+    def _literal(self, node: Literal, after: Chars | None) -> str:
+        if len(node.text) > 1 and (self._follow is None or node in self._banned):
+            for char, then in zip(node.text, (*node.text[1:], ""), strict=True):
+                behind = Chars(((ord(then),) * 2,)) if then else after
+                self._note(Literal(char), behind)
+            return "(" + " ".join(json.dumps(c, ensure_ascii=False) for c in node.text) + ")"
+        self._note(node, after)
+        return json.dumps(node.text, ensure_ascii=False)
+
+    def _note(self, node: Node, after: Chars | None) -> None:
+        if self._follow is not None and (not isinstance(node, Literal) or node.text):
+            self.lexemes.append(Lexeme(node, after or NONE))
+
     def _lexeme(self, node: Node, after: Chars | None) -> str | None:
         if self._follow is None or not self._flat.can_flatten(node):
             return None
         expanded = self._follow.expand(node)
-        if expanded is None or not is_lexeme(expanded, after):
+        if expanded is None or expanded in self._banned or not is_lexeme(expanded, after):
             return None
+        self._note(expanded, after)
         return _regex_literal(self._flat.regex(node))
 
     def _series(self, node: Series, after: Chars | None) -> str:

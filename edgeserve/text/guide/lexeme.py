@@ -8,12 +8,14 @@ on may also come behind it. Both lean to "no", which costs speed and never truth
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from edgeserve.text.guide.ebnf import Chars, Choice, Literal, Name, Node, Repeat, Series, merge
 
 NONE = Chars(())
 POSITIONS = 400  # a part with more characters and classes is left alone
+LEXEMES = 120  # of one grammar
 PASSES = 30  # over all rules, until nothing changes
 STATES = 300  # the same, by states of its automaton
 
@@ -159,6 +161,65 @@ def _can_go_on(positions: _Positions, begin: set[int], last: set[int], after: Ch
                 ready_next = frozenset[int]().union(*(positions.next[p] for p in state))
                 todo.append((ready_next, not last.isdisjoint(state)))
     return False
+
+
+class Lexeme(NamedTuple):
+    """A part that is written as one lexeme, and the characters that may come behind it."""
+
+    node: Node  # without names
+    after: Chars
+
+
+def takers(lexemes: Iterable[Lexeme]) -> set[Node]:
+    """Those that take away a match of another: where that one is whole and may be followed by a
+    character, they began with it too and go on with that character. The lexer would keep only
+    them. Raises OverflowError when finding out takes long."""
+    kept = list(dict.fromkeys(lexemes))
+    if len(kept) > LEXEMES:
+        raise OverflowError
+    parts = [(_Part(lexeme.node), lexeme) for lexeme in kept]
+    return {
+        mine.node
+        for one, mine in parts
+        if one.is_long
+        if any(one is not other and one.takes_from(other, its.after) for other, its in parts)
+    }
+
+
+class _Part:
+    """The automaton of a lexeme."""
+
+    def __init__(self, node: Node) -> None:
+        self._positions = _Positions()
+        _, self._begin, self._last = self._positions.add(node)
+        self.is_long = any(self._positions.next)
+        self._first = Follow.join(*(self._positions.chars[p] for p in self._begin))
+
+    def takes_from(self, other: _Part, after: Chars) -> bool:
+        if not _overlap(self._first, other._first):
+            return False
+        atoms = _atoms(self._positions.chars + other._positions.chars)
+        seen = set()
+        todo = [(frozenset(self._begin), frozenset(other._begin))]
+        while todo:
+            mine, theirs = todo.pop()
+            for atom in atoms:
+                one, two = self._take(mine, atom), other._take(theirs, atom)
+                if not one or not two or (one, two) in seen:
+                    continue
+                seen.add((one, two))
+                ready = self._next(one)
+                goes_on = any(_overlap(self._positions.chars[p], after) for p in ready)
+                if len(seen) > STATES or (goes_on and not other._last.isdisjoint(two)):
+                    return True
+                todo.append((ready, other._next(two)))
+        return False
+
+    def _take(self, ready: frozenset[int], atom: Chars) -> frozenset[int]:
+        return frozenset(p for p in ready if _overlap(self._positions.chars[p], atom))
+
+    def _next(self, state: frozenset[int]) -> frozenset[int]:
+        return frozenset[int]().union(*(self._positions.next[p] for p in state))
 
 
 def _atoms(chars: list[Chars]) -> list[Chars]:
