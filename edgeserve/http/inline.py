@@ -99,7 +99,7 @@ class InlineServer:
         sock = bind(options.host, options.port)
         self._loop = loop
         self._server = HttpServer(application, sock, drain_timeout_s=options.drain_timeout_s)
-        self._running = asyncio.run_coroutine_threadsafe(self._server.run(signals=False), loop)
+        self._running = asyncio.run_coroutine_threadsafe(self._server.run(), loop)
         self.url = f"http://{options.host}:{self._server.port}"
 
     def stop(self) -> None:

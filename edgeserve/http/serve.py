@@ -17,6 +17,7 @@ import uvloop
 from edgeserve import log
 from edgeserve.config import ServeOptions
 from edgeserve.http.listen import bind
+from edgeserve.http.signals import Signals
 from edgeserve.http.supervised import Progress, SupervisedFront
 
 
@@ -34,30 +35,34 @@ def serve(options: ServeOptions, *, progress: Progress, on_ready: OnReady) -> in
 async def _serve(
     options: ServeOptions, sock: socket.socket, progress: Progress, on_ready: OnReady
 ) -> int:
-    front = SupervisedFront(options, progress)
-    starting = asyncio.create_task(front.start())
-    await asyncio.to_thread(import_module, "edgeserve.http.server")
-    from edgeserve.http.app import Application
-    from edgeserve.http.server import HttpServer
+    with Signals() as signals:
+        front = SupervisedFront(options, progress)
+        starting = asyncio.create_task(front.start())
+        await asyncio.to_thread(import_module, "edgeserve.http.server")
+        from edgeserve.http.app import Application
+        from edgeserve.http.server import HttpServer
 
-    server = HttpServer(Application(front, options), sock, drain_timeout_s=options.drain_timeout_s)
-    serving = asyncio.create_task(server.run(on_drained=front.close))
-    await asyncio.wait({serving, starting}, return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():  # stopped while loading
-        starting.cancel()
+        application = Application(front, options)
+        server = HttpServer(application, sock, drain_timeout_s=options.drain_timeout_s)
+        signals.pass_to(server.stop)
+        serving = asyncio.create_task(server.run(on_drained=front.close))
+        await asyncio.wait({serving, starting}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():  # stopped while loading
+            starting.cancel()
+            await serving
+            return 0
+        try:
+            model = starting.result()
+        except BaseException:
+            server.stop()
+            server.stop()
+            await serving
+            raise
+        url = f"http://{_authority(options.host, server.port)}"
+        has_chat = model.template is not None
+        on_ready(url, model=model.name, chat=has_chat, key=bool(options.api_keys))
         await serving
         return 0
-    try:
-        model = starting.result()
-    except BaseException:
-        server.stop()
-        server.stop()
-        await serving
-        raise
-    url = f"http://{_authority(options.host, server.port)}"
-    on_ready(url, model=model.name, chat=model.template is not None, key=bool(options.api_keys))
-    await serving
-    return 0
 
 
 def _authority(host: str, port: int) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -22,7 +21,6 @@ from edgeserve.log import Log
 LOG = Log("http")
 KEEP_ALIVE_S = 75
 LAST_WORDS_S = 2.0  # for error events to reach clients that are cut off
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class HttpServer:
@@ -63,25 +61,19 @@ class HttpServer:
         self._stopping.set()
         self._drain.begin()
 
-    async def run(
-        self,
-        *,
-        signals: bool = True,
-        on_drained: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
+    async def run(self, *, on_drained: Callable[[], Awaitable[None]] | None = None) -> None:
         """Serve until stopped. `on_drained` is where the front closes: after the drain, before the
         connections are closed, so that its last errors still reach clients."""
-        with _handled(self.stop) if signals else contextlib.nullcontext():
-            serving = asyncio.create_task(self._server.serve(sockets=[self._sock]))
-            stopping = asyncio.create_task(self._stopping.wait())
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not serving.done():
-                await self._finish(on_drained)
-            elif on_drained is not None:
-                await on_drained()
-            stopping.cancel()
-            self._server.should_exit = True
-            await serving
+        serving = asyncio.create_task(self._server.serve(sockets=[self._sock]))
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            await self._finish(on_drained)
+        elif on_drained is not None:
+            await on_drained()
+        stopping.cancel()
+        self._server.should_exit = True
+        await serving
 
     async def _finish(self, on_drained: Callable[[], Awaitable[None]] | None) -> None:
         if self._drain.active:
@@ -106,15 +98,3 @@ class _Uvicorn(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-@contextlib.contextmanager
-def _handled(stop: Callable[[], None]) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, stop)
-    try:
-        yield
-    finally:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)

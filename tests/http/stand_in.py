@@ -254,7 +254,7 @@ class Running:
         self.application = Application(self.front, self._options)
         self.server = HttpServer(self.application, self.sock, drain_timeout_s=self._drain_timeout_s)
         self.loop.call_soon(self._started.set)
-        await self.server.run(signals=False)
+        await self.server.run()
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.server.stop)
