@@ -16,7 +16,7 @@ def read_text(path: Path) -> str:
     try:
         if path.stat().st_size > _LIMIT:
             raise CheckpointError(f"{path.name} is larger than {_LIMIT} bytes")
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")  # some editors put a byte order mark first
     except OSError as error:
         raise CheckpointError(f"cannot read {path.name}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -28,7 +28,10 @@ def read_object(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        value = json.loads(read_text(path))
+        text = read_text(path)
+        value = json.loads(text)
+        if "\\ud" in text.lower():  # half a character, escaped: it can be written nowhere
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path.name} is not valid JSON: {str(error)[:100]}") from None
     if not isinstance(value, dict):

@@ -19,6 +19,7 @@ from edgeserve.errors import CheckpointError
 _INDEX = "model.safetensors.index.json"
 _DIGESTED = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "chat_templates/*.jinja")
 _AS_F32 = frozenset({"f64"})  # offered as float32
+_FLOATS = frozenset({"f64", "f32", "f16", "bf16"})
 
 
 class FolderCheckpoint:
@@ -31,6 +32,7 @@ class FolderCheckpoint:
         if not isinstance(self.config.get("model_type"), str):
             raise CheckpointError(f"{path.name}/config.json does not say its model_type")
         self.model_type: str = self.config["model_type"]
+        _check_quantisation(self.config)
         self.generation_config: Mapping[str, Any] = read_object(path / "generation_config.json")
         self.tokenizer_config: Mapping[str, Any] = with_templates(path)
 
@@ -58,7 +60,7 @@ class FolderCheckpoint:
 
     def dequantise(self, name: str) -> np.ndarray:
         stored, kind = self._find(name).stored(name), self._kind(name)
-        if kind not in ggml.PLAIN:
+        if kind not in _FLOATS:  # integers would need scales that a config declares
             raise CheckpointError(
                 f"tensor '{name}' has the format {kind}, which is not supported yet; use a bf16, "
                 "f16 or f32 copy of the model, or a GGUF"
@@ -117,6 +119,17 @@ class FolderCheckpoint:
         return self._shards[name]
 
 
+def _check_quantisation(config: Mapping[str, Any]) -> None:
+    """Its weights would be read as numbers that they are not."""
+    declared = config.get("quantization_config")
+    if declared:
+        method = declared.get("quant_method") if isinstance(declared, dict) else None
+        raise CheckpointError(
+            f"the checkpoint is quantised with {str(method or 'an unknown method')[:40]!r}, which "
+            "is not supported yet; use a bf16, f16 or f32 copy of the model, or a GGUF"
+        )
+
+
 def _indexed(folder: Path, index: Mapping[str, Any]) -> dict[str, SafetensorsFile]:
     places = index.get("weight_map")
     if not isinstance(places, dict):
@@ -142,9 +155,8 @@ def with_templates(folder: Path) -> dict[str, Any]:
     named: dict[str, str] = {}
     if isinstance(stored, str):
         named["default"] = stored
-    elif isinstance(stored, list):
-        entries = [e for e in stored if isinstance(e, dict)]
-        named = {e["name"]: e["template"] for e in entries if {"name", "template"} <= e.keys()}
+    elif stored is not None:
+        named = _named_templates(stored)
     single = folder / "chat_template.jinja"
     if single.is_file():
         named["default"] = read_text(single)
@@ -155,3 +167,18 @@ def with_templates(folder: Path) -> dict[str, Any]:
     elif named:
         config["chat_template"] = [{"name": k, "template": v} for k, v in named.items()]
     return config
+
+
+def _named_templates(stored: Any) -> dict[str, str]:
+    entries = stored if isinstance(stored, list) else [stored]
+    found: dict[str, str] = {}
+    for entry in entries:
+        match entry:
+            case {"name": str(name), "template": str(template)}:
+                found[name] = template
+            case _:
+                raise CheckpointError(
+                    "tokenizer_config.json: 'chat_template' must be a text, or a list of objects "
+                    f"with name and template; it holds {str(entry)[:80]!r}"
+                )
+    return found

@@ -125,6 +125,7 @@ def _map_file(path: Path) -> mmap.mmap:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
+    "".join(found).encode()  # a ValueError when a name holds half a character
     if len(found) != len(pairs):
         raise ValueError("a name occurs twice")
     return found

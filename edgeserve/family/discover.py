@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from edgeserve.errors import FamilyError
 from edgeserve.family.contract import CONTRACT, Family
+from edgeserve.family.guarded import GuardedFamily
 
 FAMILIES = "edgeserve.families"
 GGUF = "edgeserve.gguf"
@@ -71,7 +72,7 @@ def _import(point: EntryPoint) -> Family:
     owner = f"package '{package(point)}'"
     try:
         family = point.load()
-    except Exception as error:  # a plugin may fail in any way; the user must learn which one
+    except (Exception, SystemExit) as error:  # a plugin may fail in any way; say which one
         raise FamilyError(
             f"{owner} does not load its family '{point.name}' "
             f"({type(error).__name__}: {error}); update or remove it"
@@ -84,4 +85,4 @@ def _import(point: EntryPoint) -> Family:
         )
     if not isinstance(family, Family):
         raise FamilyError(f"'{point.value}' of {owner} is not a family; see docs/family.md")
-    return family
+    return GuardedFamily(family, owner)

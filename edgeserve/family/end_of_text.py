@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from edgeserve.checkpoint.view import Checkpoint
+from edgeserve.errors import CheckpointError
 
 # Markers that end a turn in some template; one counts when the template of the model writes it.
 TURN_ENDS = (
@@ -40,9 +41,16 @@ def eos_ids(checkpoint: Checkpoint) -> tuple[int, ...]:
         found.update(_ids(source.get("eos_token_id")))
     names = set(_end_names(checkpoint))
     if names:
-        tokens = msgspec.json.decode(checkpoint.tokenizer_json(), type=_TokenizerFile).added_tokens
+        tokens = _added_tokens(checkpoint.tokenizer_json())
         found.update(token.id for token in tokens if token.content in names and token.special)
     return tuple(sorted(found))
+
+
+def _added_tokens(text: str) -> list[_AddedToken]:
+    try:
+        return msgspec.json.decode(text, type=_TokenizerFile).added_tokens
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise CheckpointError(f"tokenizer.json cannot be read: {error}") from None
 
 
 def _ids(value: object) -> Iterator[int]:

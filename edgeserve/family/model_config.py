@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,8 @@ class ModelConfig:
         value = default if value is None else value
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self._wrong(key, "a number", value)
+        if not abs(value) <= sys.float_info.max:
+            raise self._wrong(key, "a number", value)
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
@@ -66,7 +69,7 @@ class ModelConfig:
 
     def activation(self, key: str = "hidden_act", default: str = "silu") -> ActivationKind:
         value = self.values.get(key) or default
-        if value not in ACTIVATIONS:
+        if not isinstance(value, str) or value not in ACTIVATIONS:
             raise self._wrong(key, f"one of {', '.join(ACTIVATIONS)}", value)
         return ACTIVATIONS[value]
 
@@ -98,7 +101,7 @@ class ModelConfig:
             raise self._wrong("layer_types", f"a list of {layers} names", kinds)
         known = {"full_attention": None, "sliding_attention": window}
         for kind in kinds:
-            if kind not in known:
+            if not isinstance(kind, str) or kind not in known:
                 raise self._wrong("layer_types", f"a list of {' and '.join(known)}", kind)
         return [known[kind] for kind in kinds]
 

@@ -8,9 +8,10 @@ keys in the cache stay valid.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from edgeserve.graph.ops import Rope
 
 DEFAULT_THETA = 10_000.0
 DEFAULT_CONTEXT = 2048
+_LARGEST = 2**31 - 1  # positions; a config is somebody else's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +50,36 @@ class RopeParameters:
             kind=str(values.get("rope_type") or values.get("type") or "default"),
             theta=_positive("rope_theta", DEFAULT_THETA, values, config),
             dim=int(head_dim * min(_positive("partial_rotary_factor", 1.0, values, config), 1.0)),
-            context=int(context),
-            original=int(_positive(original, context, config, values)),
+            context=_positions(context),
+            original=_positions(_positive(original, context, config, values)),
             values=values,
         )
 
-    def number(self, name: str) -> float:
+    def number(self, name: str, default: float | None = None) -> float:
         value = self.values.get(name)
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise GraphError(f"rope scaling '{self.kind}' needs a number '{name}' in config.json")
+        value = default if value is None else value
+        if not _is_positive(value):
+            raise GraphError(
+                f"rope scaling '{self.kind}' needs a number '{name}' above 0 in config.json"
+            )
         return float(value)
 
     def numbers(self, name: str) -> np.ndarray:
         value = self.values.get(name)
-        if not isinstance(value, list | tuple) or len(value) != self.dim // 2:
+        items = value if isinstance(value, list | tuple) else ()
+        if len(items) != self.dim // 2 or not all(map(_is_positive, items)):
             raise GraphError(
-                f"rope scaling '{self.kind}' needs a list '{name}' of {self.dim // 2} numbers"
+                f"rope scaling '{self.kind}' needs a list '{name}' of {self.dim // 2} numbers "
+                "above 0"
             )
-        return np.asarray(value, np.float32)
+        return np.asarray(items, np.float32)
 
     def scaled_context(self) -> int:
         """Positions the scaled model was made for."""
         if self.kind in ("linear", "dynamic"):
-            return int(self.context * self.number("factor"))
+            return _positions(self.context * self.number("factor"))
         if self.kind == "yarn" and self.values.get("factor") is not None:
-            return max(self.context, int(self.original * self.number("factor")))
+            return max(self.context, _positions(self.original * self.number("factor")))
         return self.context
 
 
@@ -90,7 +97,21 @@ def rope(
         raise GraphError(
             f"rope scaling '{parameters.kind}' is not known; known: {', '.join(sorted(KINDS))}"
         )
-    frequencies, attention_factor = kind(parameters, max_model_len)
+    if parameters.dim % 2:
+        raise GraphError(
+            f"rotary embedding turns pairs of columns, and {parameters.dim} columns of a head are "
+            "odd; check hidden_size, num_attention_heads and head_dim in config.json"
+        )
+    try:
+        with np.errstate(all="ignore"):  # what comes of it is checked below
+            frequencies, attention_factor = kind(parameters, max_model_len)
+    except (ArithmeticError, ValueError):
+        frequencies, attention_factor = np.full(1, np.nan), 1.0
+    if not np.isfinite([*frequencies, attention_factor]).all():
+        raise GraphError(
+            f"rope scaling '{parameters.kind}' cannot be computed from the numbers in config.json; "
+            "check rope_theta and what stands beside the kind"
+        )
     return Rope(
         head_dim=head_dim,
         rotary_dim=parameters.dim,
@@ -105,10 +126,25 @@ def _positive(name: str, default: float, *places: Mapping[str, Any]) -> float:
         value = place.get(name)
         if value is None:
             continue
-        if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        if not _is_positive(value):
             raise GraphError(f"'{name}' in config.json must be a number above 0")
-        return value
+        return float(value)
     return default
+
+
+def _is_positive(value: Any) -> TypeGuard[float]:
+    """Whether it is a number above 0 that a float can hold."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return 0 < value <= sys.float_info.max
+
+
+def _positions(value: float) -> int:
+    if value > _LARGEST:
+        raise GraphError(
+            f"config.json makes the context {value:.4g} positions, over the limit of {_LARGEST}"
+        )
+    return int(value)
 
 
 Frequencies = tuple[np.ndarray, float]  # radians per position, factor of cos and sin
@@ -159,8 +195,8 @@ def _yarn_range(p: RopeParameters) -> tuple[float, float]:
     def column(turns: float) -> float:
         return (p.dim * math.log(p.original / (turns * 2 * math.pi))) / (2 * math.log(p.theta))
 
-    low = column(float(p.values.get("beta_fast") or 32))
-    high = column(float(p.values.get("beta_slow") or 1))
+    low = column(p.number("beta_fast", 32))
+    high = column(p.number("beta_slow", 1))
     if p.values.get("truncate", True):
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, p.dim - 1)

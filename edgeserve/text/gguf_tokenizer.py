@@ -17,6 +17,7 @@ from edgeserve.text.pretokenizer import Rule, find_rule
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6  # llama.cpp's token types
 _SPACE = "\u2581"
+_LONGEST_PIECE = 4096  # characters
 # llama.cpp's converter marks these as control tokens; in Qwen's own files they are plain added
 # tokens, which decoding keeps. Gemma's unused tokens are the same case.
 _QWEN_PLAIN = frozenset(
@@ -116,6 +117,13 @@ def _sentencepiece(
     scores = metadata.get("tokenizer.ggml.scores")
     if not isinstance(scores, list) or len(scores) != len(tokens):
         raise CheckpointError("tokenizer.ggml.scores does not fit tokenizer.ggml.tokens")
+    if not all(isinstance(score, float) for score in scores):
+        raise CheckpointError("tokenizer.ggml.scores holds something else than real numbers")
+    if max(map(len, tokens)) > _LONGEST_PIECE:  # every cut of every piece is tried
+        raise CheckpointError(
+            f"tokenizer.ggml.tokens has a piece of {max(map(len, tokens))} characters, over the "
+            f"limit of {_LONGEST_PIECE}"
+        )
     # llama.cpp writes user-defined runs of blanks with real spaces; the vocabulary has U+2581.
     tokens = [
         t.replace(" ", _SPACE) if k == _USER else t for t, k in zip(tokens, types, strict=True)
@@ -138,7 +146,7 @@ def _sentencepiece(
         post_processor=_template(metadata, tokens, bos=True, bos_id=1),
         decoder={"type": "Sequence", "decoders": decoders},
         model={
-            "unk_token": tokens[unknown] if 0 <= unknown < len(tokens) else None,
+            "unk_token": tokens[unknown] if _is_id(unknown, tokens) else None,
             "fuse_unk": True,
             "byte_fallback": _BYTE in types,
         },
@@ -229,7 +237,11 @@ def _flagged(
 ) -> int | None:
     wanted = metadata.get(f"tokenizer.ggml.add_{role}_token", default)
     token = metadata.get(f"tokenizer.ggml.{role}_token_id", default_id)
-    return token if wanted and isinstance(token, int) and 0 <= token < len(tokens) else None
+    return token if wanted and _is_id(token, tokens) else None
+
+
+def _is_id(value: Any, tokens: Sequence[str]) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(tokens)
 
 
 def _document(

@@ -55,7 +55,8 @@ def test_reads_what_the_package_wrote(tmp_path: Path) -> None:
     view = FolderCheckpoint(folder(tmp_path), "x")
     for name, array in arrays.items():
         np.testing.assert_array_equal(view.read(name), array)
-        np.testing.assert_array_equal(view.dequantise(name), array.astype(np.float32))
+        if array.dtype.kind == "f":
+            np.testing.assert_array_equal(view.dequantise(name), array.astype(np.float32))
         assert view.tensors()[name].shape == array.shape
     assert view.tensors()["h"].format == "f16"
     assert view.tensors()["d"].format == "f32"
@@ -217,3 +218,41 @@ def test_the_digest_sees_every_byte_and_no_place(tmp_path: Path) -> None:
     assert changed != before
     (moved / "chat_template.jinja").write_text("t")
     assert FolderCheckpoint(moved, "y").digest() not in (before, changed)
+
+
+def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    text = "\ufeff" + json.dumps(CONFIG)
+    view = FolderCheckpoint(
+        folder(tmp_path, **{"config.json": text, "tokenizer.json": "\ufeff{}"}), "x"
+    )
+    assert (view.model_type, view.tokenizer_json()) == ("llama", "{}")
+
+
+def test_half_a_character_in_json_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"config\.json is not valid JSON: .*surrogates"):
+        FolderCheckpoint(folder(tmp_path, **{"config.json": {**CONFIG, "name": "\ud800"}}), "x")
+    whole = {**CONFIG, "name": "\U0001f600"}  # written as a pair of escapes
+    assert FolderCheckpoint(folder(tmp_path, **{"config.json": whole}), "x").config == whole
+    (tmp_path / "model.safetensors").write_bytes(packed({"\ud800": place()}, bytes(8)))
+    with pytest.raises(CheckpointError, match="its header is not valid JSON"):
+        SafetensorsFile(tmp_path / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    "templates",
+    [5, [1], [None], ["a"], [[]], [{"name": "a"}], [{"name": [], "template": "x"}], {"a": "b"}],
+)
+def test_templates_of_another_shape_are_refused(tmp_path: Path, templates: object) -> None:
+    with pytest.raises(CheckpointError, match="'chat_template' must be a text, or a list"):
+        FolderCheckpoint(
+            folder(tmp_path, **{"tokenizer_config.json": {"chat_template": templates}}), "x"
+        )
+
+
+def test_a_quantised_folder_is_refused_not_misread(tmp_path: Path) -> None:
+    declared = {**CONFIG, "quantization_config": {"quant_method": "gptq", "bits": 4}}
+    with pytest.raises(CheckpointError, match="quantised with 'gptq', which is not supported yet"):
+        FolderCheckpoint(folder(tmp_path, **{"config.json": declared}), "x")
+    save_file({"w": np.ones((2, 2), np.int8)}, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match="'w' has the format i8, which is not supported yet"):
+        FolderCheckpoint(folder(tmp_path, **{"config.json": CONFIG}), "x").dequantise("w")

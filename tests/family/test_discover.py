@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeserve.errors import FamilyError
+from edgeserve.errors import CheckpointError, FamilyError
 from edgeserve.family import discover
 from edgeserve.family.contract import CONTRACT
 
@@ -108,6 +108,42 @@ def test_a_plugin_that_fails_to_import_is_named(package) -> None:
         FamilyError, match=r"'toy-broken' does not load .*a_module_that_is_not_there"
     ):
         discover.load("toy")
+
+
+def test_a_plugin_that_leaves_python_is_named(package) -> None:
+    package("toy-leaving", "raise SystemExit(3)")
+    with pytest.raises(FamilyError, match="'toy-leaving' does not load its family 'toy'"):
+        discover.load("toy")
+
+
+@pytest.mark.parametrize("part", ["spec", "tokenizer", "template", "sampler", "graph"])
+def test_a_plugin_that_fails_on_a_checkpoint_is_named(package, part: str) -> None:
+    package(f"toy-{part}", good() + f"\nFamily.{part} = lambda self, *given: 1 / 0\n")
+    family = discover.load("toy")
+    given = (None, None) if part == "graph" else (None,)
+    with pytest.raises(FamilyError, match=f"'toy-{part}': '{part}' of family 'toy' .*ZeroDiv"):
+        getattr(family, part)(*given)
+
+
+@pytest.mark.parametrize(("part", "kind"), [("spec", "ModelSpec"), ("sampler", "Sampler")])
+def test_a_part_of_another_type_is_named(package, part: str, kind: str) -> None:
+    package(f"toy-empty-{part}", good())
+    with pytest.raises(
+        FamilyError, match=f"'{part}' of family 'toy' returns a NoneType, not a {kind}"
+    ):
+        getattr(discover.load("toy"), part)(None)
+
+
+def test_a_refusal_of_a_family_passes_as_it_is(package) -> None:
+    package(
+        "toy-strict",
+        good()
+        + "\nfrom edgeserve.errors import CheckpointError\n"
+        + "def refuse(self, *given):\n    raise CheckpointError('too odd')\n"
+        + "Family.spec = refuse\n",
+    )
+    with pytest.raises(CheckpointError, match=r"^too odd$"):
+        discover.load("toy").spec(None)
 
 
 def test_an_object_that_is_not_a_family_is_refused(package) -> None:

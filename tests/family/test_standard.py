@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import ClassVar
 
 import pytest
@@ -62,6 +63,17 @@ def test_ends_come_from_configs_tokenizer_and_template() -> None:
     assert eos_ids(checkpoint) == (2, 3, 4, 5, 7)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"added_tokens"', "[]", '{"added_tokens": [{}]}', '{"added_tokens": [{"id": "x"}]}']
+)
+def test_a_broken_tokenizer_is_one_sentence(text: str) -> None:
+    checkpoint = changed()
+    checkpoint.tokenizer_config = {"eos_token": "</s>"}
+    checkpoint.tokenizer_json = lambda: text
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json cannot be read"):
+        eos_ids(checkpoint)
+
+
 def test_tied_embeddings_are_seen_by_the_missing_head() -> None:
     checkpoint = tiny.TinyCheckpoint(tiny.VARIANTS["llama-tied"])
     checkpoint.config = {k: v for k, v in checkpoint.config.items() if k != "tie_word_embeddings"}
@@ -82,10 +94,13 @@ def test_tied_embeddings_are_seen_by_the_missing_head() -> None:
         ({"num_hidden_layers": 10**9}, "'num_hidden_layers' must be from 1 to 4096"),
         ({"head_dim": 10**9}, "'head_dim' must be from 1 to 65536"),
         ({"hidden_act": "sine"}, "'hidden_act' must be one of silu, .*; it is 'sine'"),
+        ({"hidden_act": ["silu"]}, "'hidden_act' must be one of silu, .*"),
+        ({"rms_norm_eps": math.inf}, "'rms_norm_eps' must be a number; it is 'inf'"),
         ({"rms_norm_eps": True}, "'rms_norm_eps' must be a number"),
         ({"attention_bias": 1}, "'attention_bias' must be true or false"),
         ({"layer_types": ["full_attention"]}, "'layer_types' must be a list of 2 names"),
         ({"layer_types": ["x", "y"]}, "'layer_types' must be a list of full_attention and"),
+        ({"layer_types": [[], []]}, "'layer_types' must be a list of full_attention and"),
         ({"num_local_experts": 8}, "is a mixture of experts"),
     ],
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -101,3 +104,39 @@ def test_the_context_is_the_scaled_one(config, context: int) -> None:
 def test_a_wrong_config_is_one_sentence(config, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         rope(config, 8, 4096)
+
+
+@pytest.mark.parametrize("kind", ["linear", "dynamic", "llama3", "yarn", "longrope"])
+@pytest.mark.parametrize("value", [math.inf, math.nan, -1.0, 0, 10**400, 1e308, "8", [8], True])
+def test_numbers_that_make_no_embedding_are_refused(kind: str, value) -> None:
+    good = {
+        "factor": 4.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 64,
+        "beta_fast": 32,
+        "beta_slow": 1,
+        "short_factor": [1.0] * 4,
+        "long_factor": [1.0] * 4,
+    }
+    for name in good:
+        for changed in (value, [value] * 4):
+            config = scaled(kind, **{**good, name: changed})
+            # What a kind does not read does no harm; what it reads is used or refused.
+            with suppress(GraphError):
+                RopeParameters.from_config(config, 8).scaled_context()
+                assert np.isfinite(rope(config, 8, 4096).frequencies).all()
+    for name in ("rope_theta", "max_position_embeddings"):
+        with suppress(GraphError):
+            RopeParameters.from_config({**BASE, name: value}, 8).scaled_context()
+            assert np.isfinite(rope({**BASE, name: value}, 8, 4096).frequencies).all()
+
+
+def test_a_context_without_end_is_refused() -> None:
+    with pytest.raises(GraphError, match=r"makes the context .* over the limit of 2147483647"):
+        RopeParameters.from_config(scaled("linear", factor=1e9), 8).scaled_context()
+
+
+def test_an_odd_head_is_refused() -> None:
+    with pytest.raises(GraphError, match="21 columns of a head are odd"):
+        rope(BASE, 21, 4096)

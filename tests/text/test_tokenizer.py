@@ -212,6 +212,22 @@ def test_unknown_rules_are_not_guessed() -> None:
     assert find_rule("") is None
 
 
+@pytest.mark.parametrize("unknown", ["x", 0.5, [], True, -1, 10**6])
+def test_an_unknown_token_that_is_no_id_is_none(unknown: Any) -> None:
+    metadata = sentencepiece(unknown_token_id=unknown)
+    assert json.loads(convert(metadata))["model"]["unk_token"] is None
+
+
+def test_hostile_pieces_and_scores_are_refused() -> None:
+    metadata = sentencepiece()
+    scores = ["x"] * len(metadata["tokenizer.ggml.scores"])
+    with pytest.raises(CheckpointError, match="scores holds something else than real numbers"):
+        convert({**metadata, "tokenizer.ggml.scores": scores})
+    metadata["tokenizer.ggml.tokens"][-1] = "a" * 10_000_000
+    with pytest.raises(CheckpointError, match="a piece of 10000000 characters, over the limit"):
+        convert(metadata)
+
+
 def test_many_threads_encode_at_once() -> None:
     tokenizer = opened(byte_level(merges=("a b", "b c", "Ġ a")))
     texts = [f"{i} abc ab a {chr(200 + i)}" * 20 for i in range(8)]

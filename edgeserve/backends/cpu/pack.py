@@ -22,6 +22,8 @@ from edgeserve.graph.values import Graph, WeightSpec
 
 WEIGHTS = "weights.bin"
 ALIGNMENT = 64
+_CHECKED_VALUES = 1 << 22  # looked at together
+_BF16_EXPONENT = np.uint16(0x7F80)
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -89,7 +91,10 @@ def choose_format(stored: str, dtype: str) -> PackedFormat:
 def _find(checkpoint: Checkpoint, spec: WeightSpec) -> StoredTensor:
     tensor = checkpoint.tensors().get(spec.name)
     if tensor is None:
-        raise CheckpointError(f"the checkpoint has no tensor '{spec.name}', which its model needs")
+        raise CheckpointError(
+            f"the checkpoint has no tensor '{spec.name}', which its model needs with shape "
+            f"{list(spec.shape)}"
+        )
     if tensor.shape != spec.shape:
         raise CheckpointError(
             f"tensor '{spec.name}' has shape {list(tensor.shape)}, its model needs "
@@ -121,6 +126,7 @@ def _pack(
 ) -> Bytes:
     if not spec.matrix:
         values = np.ascontiguousarray(checkpoint.dequantise(spec.name), np.float32)
+        _check_finite(spec.name, values, "f32")
         return values.reshape(-1).view(np.uint8)
     rows, columns = spec.shape
     source = tensor.format
@@ -128,7 +134,22 @@ def _pack(
         stored = checkpoint.read(spec.name)
     else:
         source, stored = "f32", checkpoint.dequantise(spec.name)
+    if source in FLOAT_BYTES:
+        _check_finite(spec.name, stored, source)
     flat = np.ascontiguousarray(stored).reshape(rows, -1).view(np.uint8)
     if source in FLOAT_BYTES and flat.shape[1] != columns * FLOAT_BYTES[source]:
         raise CheckpointError(f"tensor '{spec.name}' is shorter than its shape says")
     return kernels.pack(SOURCES[source], flat, columns, format, threads=threads)
+
+
+def _check_finite(name: str, values: np.ndarray, source: str) -> None:
+    """One such weight makes every answer worthless. Blocks of rows bound the memory it takes."""
+    step = max(1, _CHECKED_VALUES // max(1, values[:1].size))
+    for start in range(0, len(values), step):
+        rows = values[start : start + step]
+        whole = (rows & _BF16_EXPONENT) != _BF16_EXPONENT if source == "bf16" else np.isfinite(rows)
+        if not whole.all():
+            raise CheckpointError(
+                f"tensor '{name}' holds values that are not finite numbers; the checkpoint is "
+                "damaged, fetch it again"
+            )

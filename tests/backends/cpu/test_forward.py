@@ -10,6 +10,7 @@ from edgeserve._native import kernels
 from edgeserve._native.cpu import CpuForward
 from edgeserve.backends.cpu import CpuBackend
 from edgeserve.config import EngineOptions
+from edgeserve.errors import CheckpointError
 from edgeserve.family import discover
 from edgeserve.family.contract import GraphOptions
 from edgeserve.graph.reference import Reference
@@ -116,3 +117,12 @@ def test_a_page_is_as_large_as_the_backend_says():
     expected = len(graph.kv) * 2 * kv.kv_heads * 16 * PAGE  # heads of 12 take 16
     assert CpuBackend().page_bytes(graph, options(), PAGE) == 2 * expected
     assert CpuBackend().page_bytes(graph, options(dtype="f32"), PAGE) == 4 * expected
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["model.norm.weight", "model.layers.1.mlp.up_proj.weight"])
+def test_weights_that_are_not_numbers_are_refused(tmp_path, name: str, value: float) -> None:
+    graph, checkpoint = tiny_graph("llama-tied")
+    checkpoint._weights[name].flat[-1] = value
+    with pytest.raises(CheckpointError, match=f"'{name}' holds values that are not finite"):
+        CpuBackend().pack(graph, checkpoint, options(), tmp_path, lambda *_: None)
