@@ -5,6 +5,7 @@ when a grammar takes too long, and limits its memory here, so a hostile grammar 
 """
 
 import json
+import signal
 import sys
 from typing import cast
 
@@ -14,6 +15,7 @@ import llguidance
 
 EOS = 256
 STEPS = 8
+ALONE_S = 5
 
 
 class _Bytes:
@@ -51,6 +53,13 @@ def check(
     return "nothing satisfies it" if "NoExtension" in error else f"it is too complex ({error})"
 
 
+def set_alarm(seconds: int) -> None:
+    """Where it exists, the signal ends this process even inside the library: for the case that
+    the parent is gone and nobody kills it."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(seconds)
+
+
 def main() -> None:
     try:
         import resource
@@ -65,12 +74,14 @@ def main() -> None:
     wrapper = cast(llguidance.TokenizerWrapper, _Bytes())  # what the library calls of it
     tokenizer = llguidance.LLTokenizer(wrapper, n_vocab=257, slices=[])
     for line in sys.stdin:
+        set_alarm(ALONE_S)
         try:
             answer = check(tokenizer, json.loads(line), limits)
         except Exception as error:
             answer = f"it cannot be compiled ({error})"
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+        set_alarm(0)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from llguidance import LLMatcher, regex_to_lark
 
 from edgeserve.errors import InvalidRequest, UnsupportedFeature
 from edgeserve.text.guide.ebnf import BadGrammar, read_ebnf
+from edgeserve.text.guide.ending import can_end
 from edgeserve.text.guide.lark import escape_regex, to_lark
 from edgeserve.text.guide.schema import Finding, Schema, prepare
 from edgeserve.text.guide.tags import read_tags, tags_to_lark
@@ -46,6 +47,9 @@ def enforceable(schema: Any, at: str) -> Schema:
         raise UnsupportedFeature(f"{at}: {ready.findings[0]}", param=at)
     if ready.schema is False:
         raise InvalidRequest(f"'{at}' cannot be enforced: nothing satisfies it", param=at)
+    if not can_end(ready.schema):
+        why = "it requires itself, so no value of it ever ends"
+        raise InvalidRequest(f"'{at}' cannot be enforced: {why}", param=at)
     return ready.schema
 
 

@@ -16,6 +16,7 @@ from edgeserve.text.guide.wish import Wish
 from tests.text.guide.schemas import ALL, REFUSED, SCHEMAS
 from tests.text.guide.walk import walk
 
+REF_N = {"$ref": "#/$defs/N"}
 Follow = Callable[..., Follower]
 
 
@@ -80,6 +81,18 @@ def test_a_tool_that_is_not_strict_is_relaxed_and_told_so(
         {"$ref": "#"},
         {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
         {"type": "object", "properties": {"a": False}, "required": ["a"]},
+        {
+            "$defs": {
+                "N": {
+                    "type": "object",
+                    "properties": {"n": {"$ref": "#/$defs/N"}},
+                    "required": ["n"],
+                }
+            },
+            "$ref": "#/$defs/N",
+        },
+        {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+        {"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#"}, False]}},
         {"type": "nonsense"},
         {"type": "integer", "minimum": "x"},
         {"$ref": "https://example.com/other.json"},
@@ -101,7 +114,7 @@ def test_a_schema_that_nothing_or_no_one_can_follow_is_a_400(
 
 
 def test_json_object_is_an_object(follow: Follow, guides: Guides) -> None:
-    for seed in range(10):
+    for seed in range(5):
         text = walk(follow(response_format={"type": "json_object"}), guides.tokenizer, seed)
         assert isinstance(json.loads(text), dict)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 
 import numpy as np
 
 from edgeserve.engine.guide_tokenizer import GuideTokenizer
 from edgeserve.engine.guides import Follower
 
-PATIENCE = 150  # tokens until the walk prefers what closes
+PATIENCE = 60  # tokens until the walk prefers what closes
 MOST = 4000
-CLOSERS = [b"}", b"]", b'"', b",", b":"]
-USEFUL = [b"a", b"b", b"@", b".", b"com"]  # what a few patterns wait for
+CLOSERS = (b"}", b"]", b'"', b",", b":")
+USEFUL = (b"a", b"b", b"@", b".", b"com")  # what a few patterns wait for
 
 
 def byte_tokenizer() -> GuideTokenizer:
@@ -51,12 +52,23 @@ def _choose(
     if ends and (is_late or rng.random() < 0.3):
         return ends[0]
     if is_late and rng.random() < 0.5:
-        found = [i for i in ids.tolist() if tokenizer.pieces[i] in USEFUL]
+        found = _among(ids, _tokens(tokenizer, USEFUL))
         if found:
-            return int(rng.choice(found))
+            return rng.choice(found)
     if is_late or rng.random() < 0.1:
-        few = {tokenizer.pieces[i]: i for i in ids[:512].tolist()}
-        for closer in CLOSERS:
-            if closer in few and rng.random() < 0.8:
-                return int(few[closer])
+        for closer in _among(ids, _tokens(tokenizer, CLOSERS)):
+            if rng.random() < 0.8:
+                return closer
     return int(ids[rng.randrange(len(ids))])
+
+
+@lru_cache
+def _tokens(tokenizer: GuideTokenizer, texts: tuple[bytes, ...]) -> tuple[int, ...]:
+    """The tokens of these texts, in their order, where the vocabulary has them."""
+    places = {piece: i for i, piece in reversed(list(enumerate(tokenizer.pieces)))}
+    return tuple(places[text] for text in texts if text in places)
+
+
+def _among(ids: np.ndarray, few: tuple[int, ...]) -> list[int]:
+    at = np.searchsorted(ids, few)
+    return [i for i, k in zip(few, at.tolist(), strict=True) if k < len(ids) and ids[k] == i]
