@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -58,7 +59,9 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     default_max_tokens: int | None = None
     max_body_bytes: int = 8 * 1024**2
     min_request_priority: int = 0
-    enable_thinking: str = "auto"
+    enable_thinking: Literal["auto", "on", "off"] = "auto"
+    tool_call_parser: str = "auto"  # by the chat template and the model type
+    reasoning_parser: str = "auto"
     startup_timeout_s: float = 600.0
     drain_timeout_s: float = 600.0
     worker_restarts: int = 3

@@ -91,7 +91,9 @@ class InlineServer:
             name=options.model_name,
             sampler=options.sampler,
             default_max_tokens=options.default_max_tokens,
-            enable_thinking=options.enable_thinking == "on",
+            enable_thinking=options.enable_thinking,
+            tool_call_parser=options.tool_call_parser,
+            reasoning_parser=options.reasoning_parser,
         )
         entrance = Entrance(replica, model.info.limits.seats, options.engine)
         front = InlineFront(model.with_options(wishes, entrance), replica)

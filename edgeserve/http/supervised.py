@@ -54,7 +54,9 @@ class SupervisedFront:
             name=options.model_name,
             sampler=options.sampler,
             default_max_tokens=options.default_max_tokens,
-            enable_thinking=options.enable_thinking == "on",
+            enable_thinking=options.enable_thinking,
+            tool_call_parser=options.tool_call_parser,
+            reasoning_parser=options.reasoning_parser,
             chat_template=options.engine.chat_template,
         )
         self._model = await asyncio.to_thread(

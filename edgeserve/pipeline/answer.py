@@ -13,7 +13,9 @@ import msgspec
 from edgeserve.generation import GenerationRequest, Piece, PromptLogprobs, TokenLogprob, Usage
 from edgeserve.pipeline.merge import Merge
 from edgeserve.pipeline.prompt import Tokens
+from edgeserve.pipeline.reading import Reading
 from edgeserve.pipeline.single import Single
+from edgeserve.text.channels import Delta
 from edgeserve.ticket import Generator
 
 
@@ -25,17 +27,19 @@ class Answer:
         prompts: Sequence[Tokens],
         requests: Sequence[GenerationRequest],
         source: Single | Merge,
+        reading: Reading,
         *,
         clipped: bool,
         kept: int | None = None,
     ) -> None:
         self._requests = requests
         self._source = source
+        self._reading = reading
         self.drawn = requests[0].choices  # choices per prompt
         self.kept = self.drawn if kept is None else kept  # of them, by their likelihood (Best)
         self.clipped = clipped  # max_tokens was asked for and is more than fits
         self.prompt_ids = tuple(prompt.ids for prompt in prompts)
-        self.prompt_texts = tuple(prompt.text for prompt in prompts)  # filled for Call.echo
+        self.prompt_texts = tuple(prompt.text for prompt in prompts)
         self.prompt_logprobs: dict[int, tuple[TokenLogprob, ...]] = {}  # by index of the prompt
 
     @classmethod
@@ -44,6 +48,7 @@ class Answer:
         generator: Generator,
         prompts: Sequence[Tokens],
         requests: Sequence[GenerationRequest],
+        reading: Reading,
         *,
         clipped: bool,
         window: int,
@@ -56,7 +61,7 @@ class Answer:
         else:
             source = Merge(generator, requests, window)
         await source.start()
-        return cls(prompts, requests, source, clipped=clipped, kept=kept)
+        return cls(prompts, requests, source, reading, clipped=clipped, kept=kept)
 
     @property
     def prompt_tokens(self) -> int:
@@ -90,6 +95,15 @@ class Answer:
     def choices(self) -> int:
         """How many choices there are over all prompts."""
         return sum(request.choices for request in self._requests)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """Of what was read so far, over all choices."""
+        return self._reading.reasoning_tokens
+
+    def read(self, piece: Piece) -> list[Delta]:
+        """What a piece of this answer says, thinks and calls. Each is read once, in order."""
+        return self._reading.feed(piece)
 
     @property
     def usage(self) -> Usage:

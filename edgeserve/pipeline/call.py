@@ -17,7 +17,7 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True):
     sees them; thinking and template options stand in `SamplingParams`."""
 
     messages: Sequence[Mapping[str, Any]]
-    tools: Sequence[Mapping[str, Any]] | None = None
+    tools: Sequence[Mapping[str, Any]] | None = None  # offered: shown, and may be called
     documents: Sequence[Mapping[str, Any]] | None = None
     apply_chat_template: bool = True  # False: the texts of the messages as they stand, joined
     add_generation_prompt: bool = True
@@ -37,3 +37,6 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0  # lower is more urgent
     cache_salt: str = ""
     timeout_s: float | None = None
+    parallel_tool_calls: bool = True  # False: an answer has one call at most
+    tool_parser: str | None = None  # instead of the model's
+    reasoning_parser: str | None = None

@@ -17,7 +17,8 @@ from edgeserve.generation import GenerationRequest
 from edgeserve.model_info import ModelInfo
 from edgeserve.pipeline.answer import Answer
 from edgeserve.pipeline.call import Call
-from edgeserve.pipeline.prompt import Encoder, Tokens, param_of
+from edgeserve.pipeline.prompt import Encoder, Thinking, Tokens, param_of
+from edgeserve.pipeline.reading import AUTO, Readers
 from edgeserve.sampling import SEED_MASK, SamplerDefaults, SamplerSettings, bad, resolve
 from edgeserve.ticket import Generator
 
@@ -34,7 +35,9 @@ class ModelOptions(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None  # served name; default: the model's own
     sampler: SamplerDefaults = SamplerDefaults()  # server flags
     default_max_tokens: int | None = None  # of calls that do not say
-    enable_thinking: bool = False  # of calls that do not say
+    enable_thinking: Thinking = "auto"  # on: also for calls that do not say; off: never
+    tool_call_parser: str = AUTO
+    reasoning_parser: str = AUTO
     chat_template: str | None = None  # instead of the model's own
 
 
@@ -61,6 +64,13 @@ class ServedModel:
             vocab=info.vocab,
             longest=min(info.limits.max_input_len, info.limits.max_model_len - 1),
             thinking=options.enable_thinking,
+        )
+        self._readers = Readers(
+            tokenizer,
+            template,
+            model_type=info.model_type,
+            tool=options.tool_call_parser,
+            reasoning=options.reasoning_parser,
         )
         self._generator = generator
         self._options = options
@@ -90,6 +100,7 @@ class ServedModel:
             self._generator,
             prompts,
             requests,
+            self._readers.reading(call, prompts),
             clipped=clipped,
             window=max(1, 2 * self.info.limits.seats // params.drawn),
             kept=params.choices,

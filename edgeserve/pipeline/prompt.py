@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from edgeserve.text.tokenizer import Tokenizer
 
 LOG = Log("pipeline")
+Thinking = Literal["auto", "on", "off"]  # of requests that do not say, and whether they may
 INLINE_CHARS = 2000  # up to about 1 ms of template and tokenizer
 SLICE_CHARS = 16 * 1024  # of a long text, tokenised at once to see how much it is
 RENDER_ARGUMENTS = frozenset(
@@ -36,7 +37,8 @@ RENDER_ARGUMENTS = frozenset(
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """A prompt as the engine takes it, and its text when the caller wants it echoed."""
+    """A prompt as the engine takes it, and its text when that is wanted later: of a chat (how its
+    answer begins), and when the caller wants it echoed."""
 
     ids: tuple[int, ...]
     text: str = ""
@@ -54,7 +56,7 @@ class Encoder:
         family: str,
         vocab: int,
         longest: int,
-        thinking: bool = False,
+        thinking: Thinking = "auto",
     ) -> None:
         self._name = name
         self._family = family
@@ -156,7 +158,8 @@ class Encoder:
         if not ids:
             raise InvalidRequest("the prompt is empty", param=param_of(prompt))
         self.check_length(len(ids), param_of(prompt))
-        return Tokens(tuple(ids), text if call.echo else "")
+        is_wanted = call.echo or isinstance(prompt, Chat)
+        return Tokens(tuple(ids), text if is_wanted else "")
 
     def _text(self, prompt: Chat | str, params: SamplingParams) -> str:
         if isinstance(prompt, str):
@@ -190,16 +193,17 @@ class Encoder:
         )
 
 
-def template_options(params: SamplingParams, *, thinking: bool) -> Mapping[str, Any]:
-    """The template's own variables. `thinking` is what holds when the call says nothing; an
-    effort alone asks for thinking, unless it is the least."""
+def template_options(params: SamplingParams, *, thinking: Thinking) -> Mapping[str, Any]:
+    """The template's own variables. `thinking` is what the operator said: only `on` thinks when
+    the call says nothing. An effort alone asks for thinking, unless it is the least."""
     options: dict[str, Any] = {}
+    thinks = thinking == "on"
     effort = params.reasoning_effort
     if effort:
         options["reasoning_effort"] = effort
-        thinking = effort not in ("none", "minimal")
+        thinks = effort not in ("none", "minimal") and thinking != "off"
     if params.enable_thinking is not None:
-        thinking = params.enable_thinking
+        thinks = params.enable_thinking
     own = params.chat_template_kwargs or {}
     for name in sorted(RENDER_ARGUMENTS & own.keys()):
         raise InvalidRequest(
@@ -213,7 +217,13 @@ def template_options(params: SamplingParams, *, thinking: bool) -> Mapping[str, 
                 f"'{name}' and the one in 'chat_template_kwargs' differ; send one of them",
                 param=name,
             )
-    return {"enable_thinking": thinking, **options, **own}
+    made = {"enable_thinking": thinks, **options, **own}
+    if thinking == "off" and made["enable_thinking"]:
+        raise InvalidRequest(
+            "thinking is switched off on this server; leave 'enable_thinking' out",
+            param="enable_thinking",
+        )
+    return made
 
 
 def plain(chat: Chat) -> str:

@@ -46,6 +46,7 @@ class ChatTemplate:
         self.source = source
         self._default = _Compiled(source)
         self._named = {name: _Compiled(text) for name, text in (named or {}).items()}
+        self.all_sources = "\n".join([source, *(named or {}).values()])
         tokens = {"bos_token": bos_token, "eos_token": eos_token, **(special_tokens or {})}
         self._tokens = {name: token for name, token in tokens.items() if token}
 
@@ -62,6 +63,11 @@ class ChatTemplate:
         tokens = {f"{role}_token": token_text(config.get(f"{role}_token")) for role in _ROLES}
         named.pop("default", None)
         return cls(source, special_tokens=tokens, named=named)
+
+    @property
+    def takes_tools(self) -> bool:
+        """Whether it has a place for tools."""
+        return "tool_use" in self._named or "tools" in self._default.variables
 
     def render(
         self,

@@ -75,6 +75,9 @@ class Bytes:
     special_ids = frozenset([EOS])
     size = 257
 
+    def id_of(self, token: str) -> None:
+        """No marker of a parser is a token of its own."""
+
     def encode(self, text: str, *, special: bool = True) -> list[int]:  # noqa: ARG002
         return list(text.encode())
 
@@ -87,6 +90,9 @@ class Bytes:
 
 class LastMessage:
     """A chat template that renders the last message alone."""
+
+    all_sources = "<tool_call> <think>"  # of the kind that is read as Hermes and Qwen 3
+    takes_tools = True
 
     def render(self, messages: Sequence[Mapping[str, Any]], **_: object) -> str:
         return str(messages[-1]["content"])

@@ -43,6 +43,11 @@ class Parsers:
         tags = REASONING_PARSERS[reasoning]
         self._end_id = id_of(tags.end) if tags else None
 
+    @property
+    def reads_all(self) -> bool:
+        """Whether an answer without calls has to be read too."""
+        return self.reasoning != "none" or self.tool == HARMONY
+
     def channels(
         self,
         *,
