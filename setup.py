@@ -47,7 +47,7 @@ COMMON_FLAGS = [
 ]
 
 # uninitialized: gcc warns of its own AVX-512 headers.
-KERNEL_FLAGS = ["-O3", "-Wno-uninitialized", "-Wno-maybe-uninitialized"]
+KERNEL_FLAGS = ["-O1" if SANITIZE else "-O3", "-Wno-uninitialized", "-Wno-maybe-uninitialized"]
 
 # Flags per instruction set, by machine. The names are those that EDGESERVE_ISA accepts.
 AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq"]
