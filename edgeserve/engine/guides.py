@@ -249,8 +249,10 @@ class Follower:
     def _fail(self, matcher: LLMatcher, why: str = "") -> None:
         if self.failed is not None:
             return
-        if matcher.stop_reason() in ("LexerTooComplex", "ParserTooComplex"):
-            reason = matcher.get_error().splitlines()[0][:200]
+        error = str(matcher.get_error())
+        refused = "NoExtension" in error or "doesn't satisfy" in error
+        if error and not refused:  # a limit of its automaton
+            reason = error.splitlines()[0][:200]
             self.failed = InvalidRequest(f"the guide is too complex to enforce: {reason}")
             return
         text = why or "no token can continue the text that the grammar asks for"

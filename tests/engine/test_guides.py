@@ -91,6 +91,23 @@ def test_a_token_that_is_not_allowed_fails_its_row_alone(guides: Guides) -> None
     assert "dead end" in wrong.failed.message
 
 
+def test_a_grammar_that_grows_too_large_on_its_way_fails_its_row_alone(guides: Guides) -> None:
+    heavy = guides.open(guide("regex", r"(\w{1,900}|\p{L}{1,900}){1,900}" * 3))
+    light = guides.open(guide("regex", "a{400}"))
+    for _ in range(400):
+        masks = guides.masks([heavy, light])
+        assert masks[1].any()
+        if heavy.failed is None:
+            heavy.accept(ord("a"))
+        light.accept(ord("a"))
+        if heavy.failed is not None:
+            break
+    assert light.failed is None
+    if heavy.failed is not None:
+        assert "too complex" in heavy.failed.message
+        assert heavy.failed.status == 400
+
+
 def test_a_grammar_that_no_token_can_follow_fails_clearly() -> None:
     pieces = [b"a", b"<eos>"]
     guides = Guides(GuideTokenizer(pieces, (1,), (1,)))
