@@ -18,6 +18,7 @@ from edgeserve.http.metrics import MetricsText
 from edgeserve.http.openai.chat import ChatCompletions
 from edgeserve.http.openai.completions import Completions
 from edgeserve.http.openai.models import Model, Models
+from edgeserve.http.openai.openapi import OpenApi
 from edgeserve.http.openai.tokenize import Detokenize, Tokenize
 from edgeserve.http.request_id import RequestId
 from edgeserve.http.root import Root
@@ -52,6 +53,7 @@ def _routes(serving: Serving, options: ServeOptions) -> App[Request, Response]:
     app.add_route("/health/live", Live())
     app.add_route("/health/ready", Ready(serving))
     app.add_route("/metrics", MetricsText(serving))
+    app.add_route("/openapi.json", OpenApi(serving))
     app.add_route("/v1/models", Models(serving))
     app.add_route("/v1/models/{name:path}", Model(serving))
     app.add_route("/v1/chat/completions", ChatCompletions(serving))
