@@ -74,6 +74,15 @@ def test_a_bias_that_cannot_be_is_refused_and_harms_nobody(http: httpx.Client, b
     assert ask(http, "say:fine")["text"] == "fine"
 
 
+@pytest.mark.parametrize(
+    "nearly", [{"temperature": t} for t in (1e-4, 1e-8, 5e-324)] + [{"top_p": 1e-4}, {"top_k": 1}]
+)
+def test_hardly_any_choice_is_greedy(http: httpx.Client, nearly: dict[str, Any]) -> None:
+    """Bug bank 061: a tiny temperature neither overflows nor ends the answer."""
+    greedy = ask(http, "script:free", temperature=0, max_tokens=12)
+    assert ask(http, "script:free", max_tokens=12, **nearly) == greedy
+
+
 def test_penalties_make_a_greedy_answer_vary(http: httpx.Client) -> None:
     plain = ask(http, "script:free", temperature=0, max_tokens=40)["text"]
     for field, value in [

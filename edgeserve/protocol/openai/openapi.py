@@ -51,6 +51,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 READS = (400, 404, 408, 413)
 GATED = (401, 503)
 RUNS = (*READS, 429, 504)
+BODIES: tuple[type[msgspec.Struct], ...] = (
+    ChatRequest,
+    CompletionRequest,
+    TokenizeRequest,
+    DetokenizeRequest,
+)
 OPERATIONS = (
     Operation(
         path="/v1/chat/completions",
@@ -114,11 +120,11 @@ def document(version: str, names: Sequence[str]) -> Schema:
     kinds = [kind for one in OPERATIONS for kind in (one.body, *one.answers.values())]
     structs = [kind for kind in kinds if isinstance(kind, type)]
     _, schemas = msgspec.json.schema_components([*structs, ErrorBody], ref_template=REF)
-    for kind in (ChatRequest, CompletionRequest, TokenizeRequest):
-        _narrow(schemas[kind.__name__]["properties"])
+    for body in BODIES:
+        _narrow(schemas[body.__name__]["properties"])
     _narrow_bodies(schemas)
-    for kind in (ChatRequest, CompletionRequest, TokenizeRequest, DetokenizeRequest):
-        model = schemas[kind.__name__]["properties"]["model"]
+    for body in BODIES:
+        model = schemas[body.__name__]["properties"]["model"]
         model["anyOf"][0] = {"type": "string", "enum": ["", *names]}
     paths: dict[str, Schema] = {}
     for one in OPERATIONS:
