@@ -25,6 +25,7 @@ from edgeserve.errors import (
 )
 
 T = TypeVar("T", bound=msgspec.Struct)
+V = TypeVar("V")
 
 AT = re.compile(r" - at `\$\.?(.*)`$", re.DOTALL)
 UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
@@ -81,10 +82,19 @@ class Body(Generic[T]):
                 return
 
 
-def _refusal(text: str) -> InvalidRequest:
+def convert(value: object, kind: type[V], path: str) -> V:
+    """A part of a body that was read as any value; errors name it from `path` on."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error), path) from None
+
+
+def _refusal(text: str, root: str = "") -> InvalidRequest:
     """The error that says what msgspec's sentence says, in the words of the API."""
     at = AT.search(text)
     path = at.group(1).replace("[...]", "") if at else ""  # a value of an object: the object
+    path = _join(root, path) if path else root
     text = text[: at.start()] if at else text
     if found := UNKNOWN.match(text):
         return UnknownField(_join(path, found.group(1)))
@@ -103,7 +113,7 @@ def _refusal(text: str) -> InvalidRequest:
 
 
 def _join(path: str, field: str) -> str:
-    return f"{path}.{field}" if path else field
+    return f"{path}.{field}" if path and not field.startswith("[") else path + field
 
 
 def _nouns(types: str) -> str:

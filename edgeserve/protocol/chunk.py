@@ -1,8 +1,10 @@
-"""What a client learns of one choice at a time, before any wire form: text, logprobs, the end.
+"""What a client learns of one choice at a time, before any wire form: text, reasoning, tool calls,
+logprobs, the end.
 
 `Chunks` turns an answer's pieces into chunks. Streams send them, whole answers fold them, so both
-say the same. A logprob travels with the text that its token begins in: tokens whose text is still
-withheld wait, and those behind a stop string or the end-of-sequence token are never told.
+say the same. A logprob travels with the text that its token begins in, or with the next thing told
+when that text is markup: tokens whose text is still withheld wait, and those behind a stop string
+or the end-of-sequence token are never told.
 """
 
 from __future__ import annotations
@@ -14,6 +16,15 @@ import msgspec
 from edgeserve.generation import Finish, Piece, TokenLogprob
 from edgeserve.pipeline.answer import Answer
 from edgeserve.protocol.vocabulary import Vocabulary
+from edgeserve.text.channels import (
+    CallArguments,
+    CallEnd,
+    CallStart,
+    Content,
+    Delta,
+    End,
+    Reasoning,
+)
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -27,12 +38,16 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """Text, logprobs or the end of one choice. `finish` comes alone and last."""
+    """What one choice gained: content, reasoning or a part of a call. `finish` comes alone and
+    last."""
 
     choice: int
     text: str = ""
     logprobs: tuple[Told, ...] = ()
     finish: Finish | None = None
+    reasoning: str = ""
+    call: CallStart | CallArguments | None = None
+    has_called: bool = False  # with `finish`: calls were told
 
 
 class Chunks:
@@ -48,6 +63,7 @@ class Chunks:
         self._alternatives = alternatives
         self._begun: set[int] = set()
         self._margins: dict[int, Margin] = {}
+        self._untold: dict[int, tuple[Told, ...]] = {}  # logprobs that wait for the next chunk
         self.completion_tokens = 0  # so far
 
     def feed(self, piece: Piece) -> list[Chunk]:
@@ -58,11 +74,18 @@ class Chunks:
             chunks.append(self._prompt(piece.choice))
         logprobs: tuple[Told, ...] = ()
         if self._vocabulary is not None:
-            logprobs = self._margin(piece.choice).feed(piece)
-        if piece.text or logprobs:
-            chunks.append(Chunk(piece.choice, piece.text, logprobs))
-        if piece.finish is not None:
-            chunks.append(Chunk(piece.choice, finish=piece.finish))
+            waited = self._untold.pop(piece.choice, ())
+            logprobs = waited + self._margin(piece.choice).feed(piece)
+        for delta in self._answer.read(piece):
+            if isinstance(delta, CallEnd):
+                continue
+            if isinstance(delta, End) and logprobs:
+                chunks.append(Chunk(piece.choice, "", logprobs))
+                logprobs = ()
+            chunks.append(chunk_of(piece.choice, delta, logprobs))
+            logprobs = ()
+        if logprobs:
+            self._untold[piece.choice] = logprobs
         return chunks
 
     def _prompt(self, choice: int) -> Chunk:
@@ -89,6 +112,17 @@ class Chunks:
             assert self._vocabulary is not None
             self._margins[choice] = Margin(self._vocabulary)
         return self._margins[choice]
+
+
+def chunk_of(choice: int, delta: Delta, logprobs: tuple[Told, ...]) -> Chunk:
+    if isinstance(delta, Content):
+        return Chunk(choice, delta.text, logprobs)
+    if isinstance(delta, Reasoning):
+        return Chunk(choice, logprobs=logprobs, reasoning=delta.text)
+    if isinstance(delta, End):
+        return Chunk(choice, finish=delta.finish, has_called=delta.calls > 0)
+    assert not isinstance(delta, CallEnd)
+    return Chunk(choice, logprobs=logprobs, call=delta)
 
 
 class Margin:

@@ -15,17 +15,33 @@ from edgeserve.generation import Finish, Usage
 from edgeserve.pipeline.answer import Answer
 from edgeserve.pipeline.best import Best
 from edgeserve.protocol.chunk import Chunk, Chunks, Told
+from edgeserve.text.channels import CallStart
+
+
+class FoldedCall(msgspec.Struct):
+    """A tool call; its arguments, joined, are the text of a JSON object."""
+
+    id: str
+    name: str
+    arguments: list[str] = msgspec.field(default_factory=list)
 
 
 class Folded(msgspec.Struct):
     """The chunks of one choice, put together."""
 
     text: list[str] = msgspec.field(default_factory=list)
+    reasoning: list[str] = msgspec.field(default_factory=list)
+    calls: list[FoldedCall] = msgspec.field(default_factory=list)
     logprobs: list[Told] = msgspec.field(default_factory=list)
     finish: Finish | None = None
 
     def add(self, chunk: Chunk) -> None:
         self.text.append(chunk.text)
+        self.reasoning.append(chunk.reasoning)
+        if isinstance(chunk.call, CallStart):
+            self.calls.append(FoldedCall(chunk.call.id, chunk.call.name))
+        elif chunk.call is not None:
+            self.calls[chunk.call.index].arguments.append(chunk.call.text)
         self.logprobs.extend(chunk.logprobs)
         self.finish = chunk.finish or self.finish
 

@@ -48,7 +48,11 @@ CASES: list[tuple[str | bytes, str | None, str]] = [
     ('{"messages":[{}]}', "messages[0].role", "missing_required_parameter"),
     ('{"messages":[{"role":1}]}', "messages[0].role", "invalid_type"),
     ('{"messages":[{"role":"robot","content":"a"}]}', "messages[0].role", "invalid_value"),
-    ('{"messages":[{"role":"tool","content":"a"}]}', "messages[0].role", "unsupported_feature"),
+    (
+        '{"messages":[{"role":"tool","content":"a"}]}',
+        "messages[0].tool_call_id",
+        "missing_required_parameter",
+    ),
     (
         '{"messages":[{"role":"user"}]}',
         "messages[0].content",
@@ -72,8 +76,8 @@ CASES: list[tuple[str | bytes, str | None, str]] = [
     ),
     (
         '{"messages":[{"role":"assistant","tool_calls":[{"id":"a"}]}]}',
-        "messages[0].tool_calls",
-        "unsupported_feature",
+        "messages[0].tool_calls[0].function",
+        "missing_required_parameter",
     ),
     (
         '{"messages":[{"role":"user","content":"a \\ud83d"}]}',

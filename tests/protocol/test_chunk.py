@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeserve.generation import Finish, Piece, TokenLogprob
+from edgeserve.pipeline.reading import as_content
 from edgeserve.protocol.chunk import Chunks
 from edgeserve.protocol.openai.logprobs import chat_logprobs, completion_logprobs
 from edgeserve.protocol.vocabulary import Vocabulary
@@ -22,6 +23,7 @@ class Admitted:
     choices = drawn = 1
     prompt_ids = ((97, 0xC3, 0xA9),)
     prompt_texts = ("aé",)
+    read = staticmethod(as_content)
     prompt_logprobs = {0: (TokenLogprob(0xC3, -1.0), TokenLogprob(0xA9, -2.0))}  # noqa: RUF012
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from edgeserve.errors import InvalidRequest, MissingField, UnsupportedFeature, WrongType
 from edgeserve.pipeline.call import Call, Chat
+from edgeserve.pipeline.tools import offered
 from edgeserve.protocol.body import Body
+from edgeserve.protocol.openai.history import History, short
 from edgeserve.protocol.openai.later import refuse_later
 from edgeserve.protocol.openai.request import Request, check_shared, sampling
 
@@ -26,11 +29,18 @@ class Message(msgspec.Struct, frozen=True):
     role: str
     content: str | list[str | Part] | None = None
     tool_calls: Any = None
-    function_call: Any = None
+    function_call: Any = None  # the older name of one call
+    tool_call_id: Any = None
+    name: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
 
 
 class ChatRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True):
     messages: list[Message]
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
     max_completion_tokens: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
@@ -44,9 +54,16 @@ class ChatRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 # A model sees OpenAI's newer name of the system role as the one that its template knows.
-ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-LATER_ROLES = ("tool", "function")
+ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
 TEMPLATE_OPTIONS = (
+    "tools",
     "documents",
     "add_generation_prompt",
     "continue_final_message",
@@ -73,8 +90,9 @@ def chat_call(request: ChatRequest) -> Call:
         reasoning_effort=request.reasoning_effort,
     )
     return Call(
-        prompts=(conversation(request),),
+        prompts=(conversation(request, offered(request.tools, request.tool_choice)),),
         params=params,
+        parallel_tool_calls=request.parallel_tool_calls is not False,
         priority=request.priority or 0,
         cache_salt=request.cache_salt or "",
     )
@@ -95,7 +113,7 @@ class Templated(Protocol):
     def continue_final_message(self) -> bool | None: ...
 
 
-def conversation(request: Templated) -> Chat:
+def conversation(request: Templated, tools: Sequence[Mapping[str, Any]] = ()) -> Chat:
     """The checked messages. A turn is opened for the answer, unless the last message is to be
     continued."""
     if not request.messages:
@@ -109,8 +127,12 @@ def conversation(request: Templated) -> Chat:
             "'continue_final_message' and 'add_generation_prompt' exclude each other; set one",
             param="continue_final_message",
         )
+    history = History()
     return Chat(
-        messages=[_message(one, f"messages[{i}]") for i, one in enumerate(request.messages)],
+        messages=[
+            _message(one, f"messages[{i}]", history) for i, one in enumerate(request.messages)
+        ],
+        tools=tools or None,
         documents=request.documents,
         apply_chat_template=request.apply_chat_template is not False,
         add_generation_prompt=not continues if opens is None else opens,
@@ -129,22 +151,17 @@ def _refuse_template_options(request: Templated) -> None:
             )
 
 
-def _message(message: Message, path: str) -> dict[str, str]:
-    if message.role in LATER_ROLES:
-        raise UnsupportedFeature(
-            f"{path} has role '{message.role}'; this version has no tools", param=f"{path}.role"
-        )
+def _message(message: Message, path: str, history: History) -> dict[str, Any]:
     if message.role not in ROLES:
         raise InvalidRequest(
-            f"{path} has the unknown role '{_short(message.role)}'; use one of {', '.join(ROLES)}",
+            f"{path} has the unknown role '{short(message.role)}'; use one of {', '.join(ROLES)}",
             param=f"{path}.role",
         )
-    for name in ("tool_calls", "function_call"):
-        if getattr(message, name):
-            raise UnsupportedFeature(
-                f"{path} has '{name}'; this version has no tools", param=f"{path}.{name}"
-            )
-    return {"role": ROLES[message.role], "content": _content(message, f"{path}.content")}
+    role = ROLES[message.role]
+    told = {"role": role, "content": _content(message, f"{path}.content")}
+    if role == "assistant":
+        return {**told, **history.assistant(message, path)}
+    return {**told, **history.result(message, path)} if role == "tool" else told
 
 
 def _content(message: Message, path: str) -> str:
@@ -167,12 +184,8 @@ def _text(part: str | Part, path: str) -> str:
         )
     if part.type != "text":
         raise InvalidRequest(
-            f"{path} has the unknown type '{_short(part.type)}'; use 'text'", param=f"{path}.type"
+            f"{path} has the unknown type '{short(part.type)}'; use 'text'", param=f"{path}.type"
         )
     if part.text is None:
         raise WrongType(f"{path}.text", "a string", "null")
     return part.text
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}..."

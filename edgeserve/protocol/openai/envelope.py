@@ -50,7 +50,10 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
         """What follows the choice of a chunk."""
         if self.usage.every:
             usage = usage_object(
-                self.answer.prompt_tokens, completion_tokens, self.answer.cached_tokens
+                self.answer.prompt_tokens,
+                completion_tokens,
+                self.answer.cached_tokens,
+                self.answer.reasoning_tokens,
             )
             return b'],"usage":' + orjson.dumps(usage) + b"}\n\n"
         return b'],"usage":null}\n\n' if self.usage.last else b"]}\n\n"
@@ -58,12 +61,16 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     def closing(self, head: bytes, usage: Usage) -> bytes:
         if not self.usage.last:
             return DONE
-        return head + b'],"usage":' + orjson.dumps(totals(usage)) + b"}\n\n" + DONE
+        return head + b'],"usage":' + orjson.dumps(self._totals(usage)) + b"}\n\n" + DONE
 
     def whole(self, choices: list[dict[str, Any]], usage: Usage, **more: Any) -> bytes:
         fields = self.fields(self.whole_object)
-        return orjson.dumps({**fields, "choices": choices, "usage": totals(usage), **more})
+        return orjson.dumps({**fields, "choices": choices, "usage": self._totals(usage), **more})
 
-
-def totals(usage: Usage) -> dict[str, Any]:
-    return usage_object(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+    def _totals(self, usage: Usage) -> dict[str, Any]:
+        return usage_object(
+            usage.prompt_tokens,
+            usage.completion_tokens,
+            usage.cached_tokens,
+            self.answer.reasoning_tokens,
+        )

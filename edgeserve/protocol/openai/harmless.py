@@ -19,7 +19,6 @@ class Harmless(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     safety_identifier: Any = None
     client_metadata: Any = None
     disable_spec_decode: Any = None  # there is no speculative decoding
-    parallel_tool_calls: Any = None  # there are no tools
     extra_body: Any = None
     request_id: Any = None  # X-Request-ID names the request
 

@@ -1,7 +1,7 @@
 """Fields that the API knows and this version does not carry out.
 
-A value that asks for nothing (`tools: []`, `response_format: {"type": "text"}`) passes; any other
-is a 400 that names the field, so no wish is ever dropped silently.
+A value that asks for nothing (`functions: []`, `response_format: {"type": "text"}`) passes; any
+other is a 400 that names the field, so no wish is ever dropped silently.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from edgeserve.protocol.openai.harmless import Harmless
 
 
 class Later(Harmless, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    tools: Any = None
-    tool_choice: Any = None
     functions: Any = None
     function_call: Any = None
     response_format: Any = None
@@ -31,8 +29,6 @@ class Later(Harmless, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 NOTHING: dict[str, tuple[Any, ...]] = {  # values that ask for nothing
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
     "functions": ([],),
     "function_call": ("none", "auto"),
     "response_format": ({"type": "text"},),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 
-def usage_object(prompt: int, completion: int, cached: int) -> dict[str, Any]:
+def usage_object(prompt: int, completion: int, cached: int, reasoning: int = 0) -> dict[str, Any]:
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
         "prompt_tokens_details": {"cached_tokens": cached},
-        "completion_tokens_details": {"reasoning_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": reasoning},
     }
