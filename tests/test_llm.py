@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -123,7 +124,9 @@ def test_choices_of_a_prompt_stand_together(llm: LLM) -> None:
         llm.chat("say:a", SamplingParams(n=2))
 
 
-@pytest.mark.parametrize("prompts", [5, [5.5], [[]], [["a"]], [None], {"role": "user"}])
+@pytest.mark.parametrize(
+    "prompts", [5, [5.5], [[]], [["a"]], [None], b"x", [b"x"], {"role": "user"}]
+)
 def test_what_is_no_prompt_is_refused(llm: LLM, prompts: Any) -> None:
     with pytest.raises((TypeError, InvalidRequest)):
         llm.generate(prompts)
@@ -355,3 +358,20 @@ def test_dropping_it_and_its_open_stream_frees_everything(make_llm: Callable[...
     del stream
     gc.collect()
     until(lambda: threading.active_count() <= before)
+
+
+def test_a_fork_is_told_that_its_engine_stayed_behind(llm: LLM) -> None:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            llm.generate("say:a")
+        except RuntimeError as error:
+            code = 0 if "before a fork" in str(error) else 2
+        finally:
+            llm.close()
+            llm._stop()  # as at the interpreter's exit
+            os._exit(code)
+    until(lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert llm.generate("say:a")[0].text == "a"

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from edgeserve.bundle.manifest import COMPONENTS, TEXT, Manifest, read_manifest
@@ -22,6 +23,7 @@ from edgeserve.checkpoint.view import Checkpoint, StoredTensor
 from edgeserve.errors import BundleError
 
 _TENSORS = "tensors.json"
+_Tensors = dict[str, tuple[tuple[int, ...], str]]  # name: shape and format
 
 
 class BundleCheckpoint:
@@ -55,10 +57,13 @@ class BundleCheckpoint:
 
     @cached_property
     def _described(self) -> dict[str, StoredTensor]:
-        stored = read_object(self._folder / _TENSORS)
-        return {
-            name: StoredTensor(name, tuple(shape), kind) for name, (shape, kind) in stored.items()
-        }
+        try:
+            stored = msgspec.convert(read_object(self._folder / _TENSORS), _Tensors)
+        except msgspec.ValidationError as error:
+            raise BundleError(
+                f"bundle '{self.path.name}' has a damaged {_TENSORS}: {error}; build it again"
+            ) from None
+        return {name: StoredTensor(name, shape, kind) for name, (shape, kind) in stored.items()}
 
     def tensors(self) -> Mapping[str, StoredTensor]:
         return self._described

@@ -40,6 +40,7 @@ COUNTS = frozenset(
     ["max_model_len", "max_input_len", "max_kv_cache_capacity", "max_batch_size", "kv_pool_pages"]
     + ["kv_pool_bytes", "prefill_chunk", "step_tokens", "threads"]
 )
+_TYPES = {field.name: field.type for field in msgspec.structs.fields(EngineOptions)}
 
 
 class ContextCacheConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,11 +117,14 @@ def _setting(name: str, value: Any) -> Mapping[str, Any]:
         }
     if name == "cache_dir":
         return {name: Path(value).expanduser()} if str(value) else {}
-    if name == "chat_template":
-        return {name: value.read_text("utf-8") if isinstance(value, Path) else value}
+    if name == "chat_template" and isinstance(value, Path):
+        value = value.read_text("utf-8")
     if name not in EngineOptions.__struct_fields__ or name == "checkpoint":
         raise TypeError(f"LLM() has no argument '{name}'")
-    return {name: value}
+    try:
+        return {name: msgspec.convert(value, _TYPES[name])}
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def context_cache(value: ContextCacheConfig | Mapping[str, Any]) -> ContextCacheConfig:

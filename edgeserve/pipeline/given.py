@@ -61,6 +61,8 @@ def prompt_of(item: Any, turn: Turn) -> Prompt:
         return turn.chat([{"role": "user", "content": item}]) if as_turn else item
     if isinstance(item, Sequence) and item and all(isinstance(one, Mapping) for one in item):
         return turn.chat(item)
+    if isinstance(item, bytes | bytearray):  # a sequence of numbers, but not of token ids
+        raise TypeError(WRONG)
     if isinstance(item, Sequence) and all(type(one) is int for one in item):
         return tuple(item)
     raise TypeError(WRONG)

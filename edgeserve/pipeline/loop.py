@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -15,6 +16,7 @@ class LoopThread:
     """Runs until `stop`. The thread is a daemon: it never keeps a process alive."""
 
     def __init__(self, name: str) -> None:
+        self._process = os.getpid()
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
@@ -24,6 +26,11 @@ class LoopThread:
             self.loop.run_forever()
         finally:
             self.loop.close()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that started it: threads do not follow a fork."""
+        return os.getpid() == self._process
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """The result of `work`, from another thread. Leaving early (Ctrl-C) cancels it."""
@@ -36,7 +43,10 @@ class LoopThread:
 
     def finish(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work`, then end loop and thread. In the thread itself (where the last reference to
-        something may fall) it only arranges for that."""
+        something may fall) it only arranges for that; in a fork there is nothing to end."""
+        if not self.is_here:
+            work.close()
+            return
         if threading.current_thread() is self._thread:
             task = self.loop.create_task(work)
             task.add_done_callback(lambda _: self.loop.stop())

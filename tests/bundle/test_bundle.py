@@ -249,3 +249,12 @@ def test_the_manifest_is_plain_json(checkpoint: Path, cache: Path) -> None:
     assert stored["identity"] == "My Model"
     assert str(cache) not in text
     assert msgspec.to_builtins(read_manifest(bundle.path)) == stored
+
+
+@pytest.mark.parametrize("text", ['{"w": 5}', '{"w": [[1], 2]}', '{"w": [["a"], "f32"]}', "{"])
+def test_a_damaged_table_of_tensors_is_named(checkpoint: Path, cache: Path, text: str) -> None:
+    bundle = build(checkpoint, cache)
+    (bundle.component() / "tensors.json").write_text(text, "utf-8")
+    with pytest.raises((BundleError, CheckpointError), match=r"tensors\.json"):
+        bundle.checkpoint.tensors()
+    bundle.close()

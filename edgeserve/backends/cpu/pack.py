@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,6 +27,19 @@ _CHECKED_VALUES = 1 << 22  # looked at together
 _BF16_EXPONENT = np.uint16(0x7F80)
 
 Bytes = npt.NDArray[np.uint8]
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    offset: int
+    format: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+class _Layout(msgspec.Struct, frozen=True):
+    """What `pack_weights` returned, as a manifest gives it back: it may come from elsewhere."""
+
+    bytes: int
+    tensors: dict[str, _Entry]
 
 
 def pack_weights(
@@ -65,18 +79,31 @@ def pack_weights(
 
 def read_layout(graph: Graph, layout: dict[str, Any]) -> dict[str, Placed]:
     """The tensors that a graph needs, checked against the layout."""
+    try:
+        found = msgspec.convert(layout, _Layout)
+    except msgspec.ValidationError as error:
+        raise BundleError(f"the bundle's layout is damaged: {error}; build it again") from None
     tensors: dict[str, Placed] = {}
     for spec in graph.weights:
-        entry = layout["tensors"].get(spec.name)
-        if entry is None or tuple(entry["shape"]) != spec.shape:
+        entry = found.tensors.get(spec.name)
+        if entry is None or entry.shape != spec.shape:
             raise BundleError(
                 f"the bundle does not hold weight '{spec.name}' with shape {list(spec.shape)}; "
                 "build it again"
             )
-        tensors[spec.name] = Placed(
-            entry["offset"], PackedFormat(*entry["format"]), tuple(entry["shape"])
-        )
+        tensors[spec.name] = _place(spec, entry, found.bytes)
     return tensors
+
+
+def _place(spec: WeightSpec, entry: _Entry, total: int) -> Placed:
+    """Native code reads by these numbers, so they are those of a packer or refused."""
+    known = {F32, BF16, *(PackedFormat(*kernels.exact_format(s)) for s in SOURCES.values())}
+    inside = entry.offset >= 0 and entry.offset % ALIGNMENT == 0
+    if entry.format in known and inside:
+        format = PackedFormat(*entry.format)
+        if entry.offset + _size(spec, format) <= total and (spec.matrix or format == F32):
+            return Placed(entry.offset, format, entry.shape)
+    raise BundleError(f"the bundle's layout of weight '{spec.name}' is damaged; build it again")
 
 
 def choose_format(stored: str, dtype: str) -> PackedFormat:

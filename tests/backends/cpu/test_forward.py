@@ -3,6 +3,8 @@ however a prompt is cut and whoever else is in the step."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from edgeserve._native import kernels
 from edgeserve._native.cpu import CpuForward
 from edgeserve.backends.cpu import CpuBackend
 from edgeserve.config import EngineOptions
-from edgeserve.errors import CheckpointError
+from edgeserve.errors import BundleError, CheckpointError
 from edgeserve.family import discover
 from edgeserve.family.contract import GraphOptions
 from edgeserve.graph.reference import Reference
@@ -126,3 +128,24 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, name: str, value: fl
     checkpoint._weights[name].flat[-1] = value
     with pytest.raises(CheckpointError, match=f"'{name}' holds values that are not finite"):
         CpuBackend().pack(graph, checkpoint, options(), tmp_path, lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"offset": 10**12},
+        {"offset": -64},
+        {"offset": 3},
+        {"offset": "0"},
+        {"format": [1]},
+        {"format": [99, 99, 99, 99]},
+        {"shape": [1, 1]},
+    ],
+)
+def test_a_layout_that_no_packer_wrote_is_refused(tmp_path, changes: dict[str, Any]) -> None:
+    graph, checkpoint = tiny_graph("llama-tied")
+    backend = CpuBackend()
+    layout = backend.pack(graph, checkpoint, options(), tmp_path, lambda *_: None)
+    layout["tensors"]["model.layers.0.mlp.up_proj.weight"].update(changes)
+    with pytest.raises(BundleError, match="build it again"):
+        backend.load(graph, tmp_path, layout, options(), pages=PAGES, page_tokens=PAGE)
