@@ -307,13 +307,16 @@ def test_keys(guarded: httpx.Client, headers: list[tuple[str, bytes]], status: i
 def test_what_needs_no_key(guarded: httpx.Client) -> None:
     assert guarded.get("/health").status_code == 200
     assert guarded.get("/health/ready").status_code == 200
+    assert guarded.get("/openapi.json").status_code == 200
     assert guarded.options(CHAT).status_code == 200
     assert guarded.get("/metrics").status_code == 401
     assert guarded.get("/metrics", headers={"x-api-key": "one"}).status_code == 200
 
 
 @pytest.mark.parametrize(
-    "path", ["//v1/models", "/v1/models/", "///v1/chat/completions", "/v1/%6dodels", "//metrics"]
+    "path",
+    ["//v1/models", "/v1/models/", "///v1/chat/completions", "/v1/%6dodels", "//metrics"]
+    + ["/tokenize", "//detokenize/"],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
 def test_no_way_to_write_a_path_avoids_the_key(
