@@ -1,6 +1,7 @@
 """Runs steps: tokens through the network, sampling, text into the ring; without the GIL until the
 next decision. Owned by the engine thread; only `interrupt` may be called from another."""
 
+from collections.abc import Sequence as Items
 from enum import IntEnum
 
 from edgeserve._native.forward import Forward
@@ -28,7 +29,7 @@ class Outcome:
         """Tokens computed in them, over all sequences."""
     @property
     def sampled(self) -> int:
-        """Tokens sampled, over all sequences."""
+        """Tokens generated, over all sequences; forced ones among them."""
     @property
     def reason(self) -> Reason: ...
 
@@ -36,7 +37,8 @@ class Core:
     def __init__(self, forward: Forward, pool: PagePool, ring: Ring, *, max_rows: int) -> None: ...
     def run(self, work: list[tuple[Sequence, int]], horizon: int) -> Outcome:
         """One step with `count` pending tokens of each sequence; then, when all of them decode,
-        more steps of one token each, up to `horizon` altogether.
+        more steps of one token each, up to `horizon` altogether. Forced tokens are computed as a
+        chunk with the token before them.
 
         A sequence with nothing pending after a step is sampled; its token is appended and its text
         goes to the ring. Raises ValueError for a finished sequence, a count out of range, more
@@ -47,6 +49,16 @@ class Core:
     def drop(self, sequence: Sequence | None = None) -> None:
         """After LOGITS: one sequence (default: all) leaves the step unsampled, and computes its
         last token again later."""
+    def force(self, sequence: Sequence, ids: Items[int]) -> int:
+        """`ids` are what the sequence generates next, whatever the network says; they are tokens
+        like any other: streamed, counted, computed, able to end it.
+
+        Between two runs they are appended at once, and the next run computes them as one chunk.
+        They take the place of sampling one by one where a row is needed: before the first generated
+        token (for that one), in a step that waits for `sample`, and with logprobs. No mask or hook
+        is asked for meanwhile. Returns how many were appended now. Closing ids of a reasoning
+        budget drop what is still to come. Raises ValueError for a finished sequence, IndexError for
+        an id beyond the vocabulary, and then forces none."""
     def logits(self, sequence: Sequence) -> memoryview:
         """After LOGITS: the sequence's row, format "f", writable, valid until `sample`.
 

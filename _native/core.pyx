@@ -11,7 +11,7 @@ from libcpp.vector cimport vector
 
 from edgeserve._native.forward cimport CForward, Forward
 from edgeserve._native.pages cimport CPagePool, PagePool
-from edgeserve._native.sequence cimport CSequence, Sequence
+from edgeserve._native.sequence cimport CSequence, Sequence, to_ids
 from edgeserve._native.stream cimport CRing, Ring
 
 cdef extern from "edgeserve/core.h" namespace "edgeserve" nogil:
@@ -32,6 +32,7 @@ cdef extern from "edgeserve/core.h" namespace "edgeserve" nogil:
         COutcome run(vector[Work], int32_t) except +
         COutcome sample() except +
         void drop(const CSequence*) except +
+        int32_t force(CSequence&, const vector[int32_t]&) except +
         float* logits(const CSequence*) except +
         void interrupt()
         cbool is_broken()
@@ -133,6 +134,9 @@ cdef class Core:
         if sequence is not None:
             which = sequence.sequence
         self.core.drop(which)
+
+    def force(self, Sequence sequence not None, ids):
+        return self.core.force(sequence.sequence[0], to_ids(ids))
 
     def logits(self, Sequence sequence not None):
         cdef float* row = self.core.logits(sequence.sequence)

@@ -8,10 +8,25 @@ from edgeserve._native.prefix cimport CPrefixTree
 from edgeserve._native.sampler cimport CSamplerSettings
 from edgeserve._native.stream cimport CVocabulary, TextSettings, Vocabulary
 
+cdef extern from "edgeserve/reasoning.h" namespace "edgeserve" nogil:
+    cdef cppclass ReasoningSettings:
+        cbool starts_inside
+        vector[vector[int32_t]] end_markers
+        vector[vector[int32_t]] start_markers
+        int32_t budget
+        vector[int32_t] closing
+        cbool constrained
+
+    cdef cppclass CReasoning "edgeserve::Reasoning":
+        int phase()
+        int32_t tokens()
+        int32_t since()
+
 cdef extern from "edgeserve/sequence.h" namespace "edgeserve" nogil:
     cdef cppclass SequenceSettings:
         CSamplerSettings sampler
         TextSettings text
+        ReasoningSettings reasoning
         int32_t max_tokens
         int32_t max_length
         vector[int32_t] eos_ids
@@ -43,6 +58,9 @@ cdef extern from "edgeserve/sequence.h" namespace "edgeserve" nogil:
         CSequence* fork(int64_t, int32_t) except +
         void release() except +
         void set_mask(const uint32_t*, int32_t) except +
+        const CReasoning& reasoning()
+        cbool needs_mask()
+        int32_t forced()
         cbool constrained
 
 

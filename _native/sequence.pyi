@@ -6,6 +6,7 @@ from collections.abc import Sequence as Items
 from edgeserve._native.pages import PagePool
 from edgeserve._native.prefix import PrefixTree
 from edgeserve._native.stream import Vocabulary
+from edgeserve.generation import ReasoningRules
 from edgeserve.sampling import SamplerSettings
 
 class Sequence:
@@ -37,11 +38,13 @@ class Sequence:
         logprobs: int = -1,
         prompt_logprobs: int = -1,
         hook: bool = False,
+        reasoning: ReasoningRules | None = None,
         salt: bytes = b"",
     ) -> None:
         """`prompt`: int32 buffer or any sequence of ids. `max_length`: prompt and generated tokens
         together. `suppress_ids` are never chosen. `hook`: Python changes the logits of each token
-        (`Reason.LOGITS`). Raises ValueError for a setting out of range."""
+        (`Reason.LOGITS`). `reasoning`: its phases (None: all is content), by the
+        rules of generation.ReasoningRules. Raises ValueError for a setting out of range."""
     @property
     def id(self) -> int: ...
     @property
@@ -66,8 +69,26 @@ class Sequence:
     def pages(self) -> int:
         """Pages held."""
     @property
+    def phase(self) -> int:
+        """Of the next token: 0 content, 1 reasoning."""
+    @property
+    def phase_start(self) -> int:
+        """Position in `tokens()` of the first token of this phase."""
+    @property
+    def reasoning_tokens(self) -> int:
+        """Generated tokens that belong to reasoning, end markers and closing ids among them."""
+    @property
+    def forced(self) -> int:
+        """Forced ids that are not appended yet."""
+    @property
+    def needs_mask(self) -> bool:
+        """Whether the constraint holds for the next token: `constrained`, not in reasoning (unless
+        its settings say so), and no forced id comes next."""
+    @property
     def constrained(self) -> bool:
-        """Whether each token needs a mask: while True, sampling without one is `Reason.LOGITS`."""
+        """Whether tokens need masks: while `needs_mask`, sampling without one is `Reason.LOGITS`.
+
+        While True, no start marker begins reasoning again: the constraint says what follows."""
     @constrained.setter
     def constrained(self, value: bool) -> None: ...
     def set_mask(self, bits: object) -> None:

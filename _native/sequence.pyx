@@ -29,6 +29,20 @@ cdef vector[int32_t] to_ids(tokens) except *:
     return ids
 
 
+cdef ReasoningSettings read_reasoning(reasoning) except *:
+    """What ReasoningRules of edgeserve/generation.py says."""
+    cdef ReasoningSettings settings
+    if reasoning is None:
+        return settings
+    settings.starts_inside = reasoning.starts_inside
+    settings.end_markers = reasoning.end_markers
+    settings.start_markers = reasoning.start_markers
+    settings.budget = -1 if reasoning.budget is None else reasoning.budget
+    settings.closing = reasoning.closing
+    settings.constrained = reasoning.constrained
+    return settings
+
+
 cdef Sequence wrap(CSequence* sequence, Vocabulary vocabulary, PagePool pool):
     cdef Sequence door = Sequence.__new__(Sequence)
     door.sequence = sequence
@@ -61,11 +75,13 @@ cdef class Sequence:
         int32_t logprobs=-1,
         int32_t prompt_logprobs=-1,
         cbool hook=False,
+        reasoning=None,
         bytes salt not None=b"",
     ):
         cdef SequenceSettings settings
         settings.sampler = read_settings(sampler, suppress_ids)
         settings.text = text_settings(stop, include_stop, skip_special_tokens)
+        settings.reasoning = read_reasoning(reasoning)
         settings.max_tokens = max_tokens
         settings.max_length = max_length
         settings.eos_ids = eos_ids
@@ -121,6 +137,26 @@ cdef class Sequence:
     @property
     def pages(self):
         return self.sequence.pages().size()
+
+    @property
+    def phase(self):
+        return self.sequence.reasoning().phase()
+
+    @property
+    def phase_start(self):
+        return self.sequence.reasoning().since()
+
+    @property
+    def reasoning_tokens(self):
+        return self.sequence.reasoning().tokens()
+
+    @property
+    def forced(self):
+        return self.sequence.forced()
+
+    @property
+    def needs_mask(self):
+        return self.sequence.needs_mask()
 
     @property
     def constrained(self):

@@ -42,7 +42,7 @@ cdef extern from "edgeserve/text.h" namespace "edgeserve" nogil:
     cdef cppclass CTextStream "edgeserve::TextStream":
         CTextStream(const CVocabulary&, TextSettings) except +
         void feed(int32_t, cbool, Gain&) except +
-        void finish(cbool, Gain&) except +
+        void cut(cbool, Gain&) except +
         const CStops& stops()
 
 cdef extern from "edgeserve/ring.h" namespace "edgeserve" nogil:
@@ -57,6 +57,7 @@ cdef extern from "edgeserve/ring.h" namespace "edgeserve" nogil:
         int32_t stop_token
         cbool has_stop
         string stop
+        int32_t phase
 
     cdef cppclass CRing "edgeserve::Ring":
         CRing() except +

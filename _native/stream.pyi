@@ -7,7 +7,7 @@ from typing import TypeAlias
 # (token, logprob, ((token, logprob), ...)): the fields of generation.TokenLogprob
 LogprobTuple: TypeAlias = tuple[int, float, tuple[tuple[int, float], ...]]
 
-# (sequence id, text, tokens, logprobs, marks, finish, stop): generation.Piece after the first.
+# (sequence id, text, tokens, logprobs, marks, finish, stop, phase): generation.Piece after the first.
 # `finish` is 0 while the choice goes on, else a Finish, or 3 (FAILED): no token could be chosen
 # because hook, mask or bias left none; the engine answers Failed. `logprobs` is () unless asked.
 PieceTuple: TypeAlias = tuple[
@@ -18,6 +18,7 @@ PieceTuple: TypeAlias = tuple[
     tuple[tuple[int, int], ...],
     int,
     str | int | None,
+    int,
 ]
 
 # (sequence id, logprobs of prompt tokens 1..n-1): once, before the sequence's first piece

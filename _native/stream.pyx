@@ -43,6 +43,7 @@ cdef tuple to_tuple(const Piece& piece):
         to_marks(piece.marks),
         piece.finish,
         stop,
+        piece.phase,
     )
 
 
@@ -115,7 +116,7 @@ cdef class TextStream:
 
     def finish(self):
         cdef Gain gain
-        self.stream.finish(True, gain)
+        self.stream.cut(True, gain)
         return (to_text(gain.text), stop_string(self.stream, gain))
 
 

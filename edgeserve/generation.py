@@ -13,6 +13,7 @@ from enum import IntEnum
 import msgspec
 
 from edgeserve.errors import ErrorInfo
+from edgeserve.guide import Guide
 from edgeserve.sampling import SamplerSettings
 
 
@@ -21,6 +22,27 @@ class Finish(IntEnum):
 
     STOP = 1  # an end-of-sequence token or a stop string
     LENGTH = 2  # max_tokens, or the end of the context
+
+
+class ReasoningRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How a choice's tokens divide into reasoning and content. The native core follows it.
+
+    A marker is one token id or a few in a row. A token belongs to the phase it was generated in: a
+    start marker to content, an end marker to reasoning. The budget counts tokens of all reasoning;
+    when it is used up, `closing` follows without being chosen, as reasoning, and then content. Such
+    tokens count for everything as if they were chosen.
+
+    Within reasoning: stop strings do not end the choice; end-of-sequence ids, `stop_token_ids` and
+    `max_tokens` do, and `min_tokens` counts. A guide rests, unless `constrained`; once it is in
+    force, start markers mean nothing.
+    """
+
+    starts_inside: bool = False  # the prompt ends inside reasoning
+    end_markers: tuple[tuple[int, ...], ...] = ()
+    start_markers: tuple[tuple[int, ...], ...] = ()
+    budget: int | None = None  # tokens; 0: `closing` comes first
+    closing: tuple[int, ...] = ()  # not empty when there is a budget; has the end marker in it
+    constrained: bool = False  # the guide's grammar describes the reasoning too
 
 
 class GenerationRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +58,10 @@ class GenerationRequest(msgspec.Struct, frozen=True, kw_only=True):
     stop_token_ids: tuple[int, ...] = ()  # beside the model's end-of-sequence ids
     ignore_eos: bool = False
     skip_special_tokens: bool = True  # special tokens give no text (they still give marks)
+    reasoning: ReasoningRules | None = None  # None: everything is content
     logprobs: int | None = None  # alternatives per generated token (0: the chosen one alone)
     prompt_logprobs: int | None = None  # the same for prompt tokens from the second on
+    guide: Guide | None = None  # a grammar that the text of each choice follows
     reuse_context: bool = True  # look up and publish prefixes
     cache_generated_tokens: bool = True  # publish pages of generated tokens too
     cache_salt: str = ""  # prefixes are shared among equal salts only
@@ -64,7 +88,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
     marks: tuple[tuple[int, int], ...] = ()  # (offset into text in UTF-8 bytes, special token id)
     finish: Finish | None = None
     stop: str | int | None = None  # the stop string or stop token id that ended the choice
-    phase: int = 0
+    phase: int = 0  # of all of it: 0 content, 1 reasoning
 
 
 # Events: what an engine says of a request. Admitted comes first; Finished or Failed comes last. ---
@@ -100,6 +124,7 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
     total_s: float = 0.0
     decoded_tokens: int = 0  # completion tokens after each choice's first
     preemptions: int = 0
+    reasoning_tokens: int = 0  # of the completion tokens
 
 
 class Finished(msgspec.Struct, frozen=True, array_like=True, tag="finished"):

@@ -48,6 +48,14 @@ void Core::check_ready() const {
   if (is_broken()) throw std::runtime_error("the core is broken: " + fault_);
 }
 
+void Core::check_ids(const std::vector<int32_t>& ids) const {
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= vocab_) {
+      throw std::out_of_range("a forced id is beyond the network's vocabulary");
+    }
+  }
+}
+
 void Core::check(const std::vector<Work>& work, int32_t horizon) const {
   check_ready();
   require(!waiting_, "a step waits for sample()");
@@ -60,6 +68,7 @@ void Core::check(const std::vector<Work>& work, int32_t horizon) const {
     require(seen.insert(sequence).second, "a sequence stands twice in a step");
     require(&sequence->pool() == &pool_, "a sequence belongs to another pool");
     require(sequence->finish() == GOING, "a sequence has finished");
+    check_ids(sequence->settings().reasoning.closing);
     require(count >= 1 && count <= sequence->pending(),
             "a count is from 1 to the sequence's pending tokens");
     const int32_t* first = sequence->tokens().data() + sequence->computed();
@@ -92,7 +101,10 @@ Outcome Core::run(std::vector<Work> work, int32_t horizon) {
     }
     const bool all_sampled = rows_.size() == work.size();
     if (settle(sample_rows(outcome), all_sampled, horizon, outcome)) break;
-    for (Work& item : work) item.count = 1;
+    if (!count_pending(work)) {
+      outcome.reason = Reason::STEP;
+      break;
+    }
   } while (true);
   interrupted_.store(false, std::memory_order_relaxed);
   return outcome;
@@ -106,6 +118,17 @@ bool Core::settle(bool finished, bool all_sampled, int32_t horizon, Outcome& out
                    : interrupted  ? Reason::INTERRUPTED
                                   : Reason::HORIZON;
   return outcome.reason != Reason::HORIZON || outcome.steps >= horizon;
+}
+
+// Each decodes on: with its one token, and those that were forced after it. Returns whether they
+// fit in a step.
+bool Core::count_pending(std::vector<Work>& work) const {
+  int64_t tokens = 0;
+  for (Work& item : work) {
+    item.count = item.sequence->pending();
+    tokens += item.count;
+  }
+  return tokens <= forward_.step_tokens();
 }
 
 // All pages of the step, or none.
@@ -221,15 +244,14 @@ Outcome Core::sample() {
 bool Core::sample_rows(Outcome& outcome) {
   bool finished = false;
   for (const Row& row : rows_) {
-    sample_row(row);
-    ++outcome.sampled;
+    outcome.sampled += sample_row(row);
     finished = finished || row.sequence->finish() != GOING;
   }
   rows_.clear();
   return finished;
 }
 
-void Core::sample_row(const Row& row) {
+int32_t Core::sample_row(const Row& row) {
   Sequence& sequence = *row.sequence;
   Piece prompt;
   if (sequence.report_prompt(prompt)) ring_.write(std::move(prompt));
@@ -241,11 +263,12 @@ void Core::sample_row(const Row& row) {
     raw_.assign(row.logits, row.logits + vocab_);
     raw = raw_.data();
   }
-  int32_t token = -1;
+  int32_t token = sequence.forced() > 0 ? sequence.take_forced() : -1;
+  const bool chooses = token < 0;
   Piece piece;
   guard([&] {
     try {
-      token = sampler_.choose(draft, row.logits);
+      if (chooses) token = sampler_.choose(draft, row.logits);
     } catch (const BadLogits&) {
       if (!sequence.settings().hook) throw;  // a hook's own fault ends its sequence alone
     }
@@ -255,6 +278,32 @@ void Core::sample_row(const Row& row) {
   });
   sequence.advance(token, piece);
   ring_.write(std::move(piece));
+  return 1 + append_forced(sequence);
+}
+
+// What is forced after a token follows at once, unless its logprob is wanted: that needs a row.
+int32_t Core::append_forced(Sequence& sequence) {
+  int32_t count = 0;
+  while (sequence.forced() > 0 && sequence.finish() == GOING && sequence.settings().logprobs < 0) {
+    Piece piece;
+    sequence.advance(sequence.take_forced(), piece);
+    ring_.write(std::move(piece));
+    ++count;
+  }
+  return count;
+}
+
+int32_t Core::force(Sequence& sequence, const std::vector<int32_t>& ids) {
+  check_ready();
+  check_ids(ids);
+  require(&sequence.pool() == &pool_, "a sequence belongs to another pool");
+  require(sequence.finish() == GOING, "a sequence has finished");
+  sequence.force(ids);
+  const bool waits = waiting_ && std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) {
+                       return row.sequence == &sequence;
+                     });
+  // Before its first token it may still be forked, and in a step that waits it has a row.
+  return waits || sequence.generated() == 0 ? 0 : append_forced(sequence);
 }
 
 void Core::drop(const Sequence* sequence) {

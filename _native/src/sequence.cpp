@@ -38,7 +38,8 @@ Sequence::Sequence(int64_t id, int32_t choice, std::vector<int32_t> prompt,
       page_tokens_(page_tokens),
       settings_(with_end_ids(std::move(settings))),
       tokens_(std::move(prompt)),
-      text_(vocabulary, settings_.text) {
+      text_(vocabulary, settings_.text),
+      reasoning_(settings_.reasoning, prompt_length_) {
   require(page_tokens >= 1, "a page has at least 1 token");
   require(choice >= 0, "a choice is not negative");
   require(prompt_length_ >= 1, "a prompt has at least 1 token");
@@ -46,9 +47,11 @@ Sequence::Sequence(int64_t id, int32_t choice, std::vector<int32_t> prompt,
   require(settings_.max_tokens >= 1, "max_tokens is at least 1");
   require(prompt_length_ < settings_.max_length, "the prompt leaves no room for a token");
   settings_.sampler.check();
+  settings_.reasoning.check();
   if (settings_.sampler.has_penalties()) {
     for (const int32_t token : tokens_) penalties_.note_prompt(token);
   }
+  force_closing();
 }
 
 int32_t Sequence::pages_for(int32_t count) const {
@@ -100,6 +103,7 @@ Sequence* Sequence::fork(int64_t id, int32_t choice) const {
   Sequence* fork =
       new Sequence(id, choice, tokens_, vocabulary_, pool_, page_tokens_, std::move(settings));
   fork->constrained = constrained;
+  fork->forced_ = forced_;
   for (const int32_t page : pages_) {
     pool_.hold(page);
     fork->pages_.push_back(page);
@@ -121,6 +125,7 @@ Draft Sequence::draft() const {
 
 void Sequence::advance(int32_t token, Piece& piece) {
   piece.sequence = id_;
+  piece.phase = reasoning_.phase();
   mask_.clear();
   TextStream::Gain gain;
   if (token < 0) {
@@ -131,6 +136,7 @@ void Sequence::advance(int32_t token, Piece& piece) {
     if (settings_.sampler.has_penalties()) penalties_.note_generated(token);
     const Finish finish = judge(token, gain, piece);
     if (finish != GOING) end(finish, gain, piece);
+    force_closing();
   }
   if (gain.stop >= 0) {
     piece.has_stop = true;
@@ -140,22 +146,43 @@ void Sequence::advance(int32_t token, Piece& piece) {
   piece.marks = std::move(gain.marks);
 }
 
-// What the token does to the text, and whether it is the last.
+int32_t Sequence::take_forced() {
+  const int32_t token = forced_.front();
+  forced_.pop_front();
+  return token;
+}
+
+// The budget is used up: nothing that was forced before comes in between.
+void Sequence::force_closing() {
+  if (finish_ != GOING || !reasoning_.take_closing()) return;
+  const std::vector<int32_t>& closing = settings_.reasoning.closing;
+  forced_.assign(closing.begin(), closing.end());
+}
+
+// Stop strings end the answer, not the reasoning before it.
+bool Sequence::is_armed() const {
+  return reasoning_.phase() == CONTENT && generated() >= settings_.sampler.min_tokens;
+}
+
+// What the token does to phase and text, and whether it is the last. Text of one phase never joins
+// with text of the next.
 Finish Sequence::judge(int32_t token, TextStream::Gain& gain, Piece& piece) {
-  const bool armed = generated() >= settings_.sampler.min_tokens;
+  const bool armed = is_armed();
+  const bool ended_phase = reasoning_.note(tokens_, !constrained);
   if (contains(settings_.stop_token_ids, token)) piece.stop_token = token;
   if (contains(settings_.sampler.end_ids, token)) {
     text_.mark_end(token, armed, gain);
     return STOP;
   }
   text_.feed(token, armed, gain);
+  if (ended_phase) text_.cut(armed, gain);
   if (gain.stop >= 0) return STOP;
   const bool full = generated() >= settings_.max_tokens || length() >= settings_.max_length;
   return full ? LENGTH : GOING;
 }
 
 void Sequence::end(Finish finish, TextStream::Gain& gain, Piece& piece) {
-  text_.finish(generated() >= settings_.sampler.min_tokens, gain);
+  text_.cut(is_armed(), gain);
   finish_ = gain.stop >= 0 && finish == LENGTH ? STOP : finish;
   piece.finish = finish_;
 }

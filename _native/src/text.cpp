@@ -23,7 +23,7 @@ void TextStream::mark_end(int32_t token, bool armed, Gain& gain) {
   if (!ended_) gain.marks.push_back({static_cast<int32_t>(gain.text.size()), token});
 }
 
-void TextStream::finish(bool armed, Gain& gain) {
+void TextStream::cut(bool armed, Gain& gain) {
   if (!ended_) close_segment(armed, gain);
 }
 

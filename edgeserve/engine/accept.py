@@ -27,6 +27,8 @@ def find_fault(call: GenerationRequest, info: ModelInfo) -> EdgeserveError | Non
         return InvalidRequest("'max_tokens' must be at least 1", param="max_tokens")
     if not 1 <= call.choices <= CHOICE_MASK:
         return InvalidRequest("'n' must be at least 1", param="n")
+    if call.reasoning is not None and max(call.reasoning.closing, default=0) >= info.vocab:
+        return InvalidRequest(f"closing ids must be below {info.vocab}", param="thinking_budget")
     return None
 
 
@@ -73,5 +75,6 @@ def make_sequence(
         logprobs=-1 if call.logprobs is None else call.logprobs,
         prompt_logprobs=-1 if prompt_logprobs is None else prompt_logprobs,
         hook=runtime.hook is not None,
+        reasoning=call.reasoning,
         salt=call.cache_salt.encode("utf-8"),
     )

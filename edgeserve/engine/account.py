@@ -60,4 +60,5 @@ class Account:
             total_s=now - request.arrived,
             decoded_tokens=request.completion_tokens - request.started_choices,
             preemptions=request.preemptions,
+            reasoning_tokens=request.reasoning_tokens,
         )

@@ -93,7 +93,7 @@ def pieces_of(written: Iterable[PieceTuple | PromptTuple]) -> list[Event]:
 
 
 def piece_of(entry: PieceTuple) -> Piece:
-    id_, text, tokens, logprobs, marks, finish, stop = entry
+    id_, text, tokens, logprobs, marks, finish, stop, phase = entry
     return Piece(
         id_ & CHOICE_MASK,
         text,
@@ -102,6 +102,7 @@ def piece_of(entry: PieceTuple) -> Piece:
         marks,
         FINISHES.get(finish),  # 3, no token could be chosen, becomes a Failed of its request
         stop,
+        phase,
     )
 
 

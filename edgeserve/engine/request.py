@@ -56,6 +56,7 @@ class Request:
     first_token_at: float | None = None
     cached_tokens: int = 0  # prompt tokens whose keys and values were reused at the first seat
     completion_tokens: int = 0  # of ended rows
+    reasoning_tokens: int = 0  # among them
     started_choices: int = 0  # ended rows with at least one token
     preemptions: int = 0
     rows: list[Row] = field(default_factory=list)  # those not ended

@@ -153,10 +153,10 @@ def test_end_of_sequence_ends_without_text_and_marks_a_special_token() -> None:
     assert tokens[-1] == eos and sequence.finish == Finish.STOP
     pieces = bench.pieces()
     assert "".join(piece[1] for piece in pieces) == "".join(f"{token}," for token in tokens[:-1])
-    assert pieces[-1] == (1, "", (eos,), (), ((0, eos),), Finish.STOP, None)
+    assert pieces[-1] == (1, "", (eos,), (), ((0, eos),), Finish.STOP, None, 0)
     sequence = bench.sequence(PROMPT, 2, stop_token_ids=[eos])
     bench.complete(sequence)
-    assert bench.pieces(2)[-1] == (2, "", (eos,), (), (), Finish.STOP, eos)
+    assert bench.pieces(2)[-1] == (2, "", (eos,), (), (), Finish.STOP, eos, 0)
 
 
 def test_ignored_end_goes_on_and_min_tokens_forbid_it() -> None:
@@ -177,7 +177,7 @@ def test_stop_strings_end_with_the_text_before_and_what_is_held_comes_at_the_end
     bench.complete(sequence)
     pieces = bench.pieces()
     assert "".join(piece[1] for piece in pieces) == text[:3]
-    assert pieces[-1][5:] == (Finish.STOP, text[3:6]) and sequence.generated == 6
+    assert pieces[-1][5:7] == (Finish.STOP, text[3:6]) and sequence.generated == 6
     bench.complete(bench.sequence(PROMPT, 2, stop=[text[3:6].encode()], include_stop=True))
     assert bench.text(2) == text[:6]
     bench.complete(bench.sequence(PROMPT, 3, stop=[text[8:].encode() + b"!"]))

@@ -23,7 +23,7 @@ enum class Reason : int32_t { STEP, FINISHED, INTERRUPTED, PAGES, LOGITS, HORIZO
 struct Outcome {
   int32_t steps = 0;
   int32_t tokens = 0;   // computed
-  int32_t sampled = 0;
+  int32_t sampled = 0;  // tokens generated, forced ones among them
   Reason reason = Reason::STEP;
 };
 
@@ -42,6 +42,8 @@ class Core {
   Outcome sample();
   // One sequence (null: all) leaves the step that waits, and computes its last token again later.
   void drop(const Sequence* sequence);
+  // Ids that the sequence generates next. Appended at once where they can be; returns how many.
+  int32_t force(Sequence& sequence, const std::vector<int32_t>& ids);
   // The row of a sequence that waits. Throws std::invalid_argument when it does not.
   float* logits(const Sequence* sequence);
   void interrupt() { interrupted_.store(true, std::memory_order_release); }
@@ -61,6 +63,7 @@ class Core {
 
   void check(const std::vector<Work>& work, int32_t horizon) const;
   void check_ready() const;
+  void check_ids(const std::vector<int32_t>& ids) const;
   bool reserve(const std::vector<Work>& work);
   void compute(const std::vector<Work>& work);
   void add_span(Sequence& sequence, int32_t count);
@@ -70,7 +73,9 @@ class Core {
   bool must_wait() const;
   void save_rows();
   bool sample_rows(Outcome& outcome);
-  void sample_row(const Row& row);
+  int32_t sample_row(const Row& row);
+  int32_t append_forced(Sequence& sequence);
+  bool count_pending(std::vector<Work>& work) const;
   bool settle(bool finished, bool all_sampled, int32_t horizon, Outcome& outcome) const;
   template <typename Action>
   void guard(Action action);

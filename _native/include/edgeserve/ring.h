@@ -22,6 +22,7 @@ struct Piece {
   int32_t stop_token = -1;
   bool has_stop = false;   // `stop` is the stop string that ended the choice
   std::string stop;
+  int32_t phase = 0;       // of all its tokens and its text
 };
 
 class Ring {

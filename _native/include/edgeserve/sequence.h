@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "edgeserve/pages.h"
 #include "edgeserve/prefix.h"
+#include "edgeserve/reasoning.h"
 #include "edgeserve/ring.h"
 #include "edgeserve/sampler.h"
 #include "edgeserve/text.h"
@@ -22,6 +24,7 @@ enum Finish : int32_t { GOING = 0, STOP = 1, LENGTH = 2, FAILED = 3 };
 struct SequenceSettings {
   SamplerSettings sampler;
   TextSettings text;
+  ReasoningSettings reasoning;
   int32_t max_tokens = 0;
   int32_t max_length = 0;  // prompt and generated tokens
   std::vector<int32_t> eos_ids;
@@ -66,12 +69,26 @@ class Sequence {
   Sequence* fork(int64_t id, int32_t choice) const;
   void release();
 
+  // Whether the constraint holds for the next token.
+  bool needs_mask() const {
+    return constrained && forced_.empty() &&
+           (reasoning_.phase() == CONTENT || settings_.reasoning.constrained);
+  }
+  bool lacks_mask() const { return needs_mask() && mask_.empty(); }
   // Whether sampling has to wait for Python: a hook, or a mask that is due.
-  bool waits() const { return settings_.hook || (constrained && mask_.empty()); }
-  bool lacks_mask() const { return constrained && mask_.empty(); }
+  bool waits() const { return (settings_.hook && forced_.empty()) || lacks_mask(); }
   void set_mask(const uint32_t* words, int32_t count) { mask_.assign(words, words + count); }
   Draft draft() const;
-  // The token that was chosen, or -1 when none was allowed: what it means for text and finish.
+  const Reasoning& reasoning() const { return reasoning_; }
+
+  // Ids that come next whatever the network says, after those that are forced already.
+  void force(const std::vector<int32_t>& ids) {
+    forced_.insert(forced_.end(), ids.begin(), ids.end());
+  }
+  int32_t forced() const { return static_cast<int32_t>(forced_.size()); }
+  int32_t take_forced();
+  // The token that was chosen, or -1 when none was allowed: what it means for text, phase and
+  // finish.
   void advance(int32_t token, Piece& piece);
 
   // Logprobs of prompt tokens from the second on, in order, until all are there.
@@ -87,6 +104,8 @@ class Sequence {
  private:
   void end(Finish finish, TextStream::Gain& gain, Piece& piece);
   Finish judge(int32_t token, TextStream::Gain& gain, Piece& piece);
+  bool is_armed() const;
+  void force_closing();
 
   const int64_t id_;
   const int32_t choice_;
@@ -101,6 +120,8 @@ class Sequence {
   Finish finish_ = GOING;
   Penalties penalties_;
   TextStream text_;
+  Reasoning reasoning_;
+  std::deque<int32_t> forced_;
   std::vector<uint32_t> mask_;  // for the next token alone
   std::vector<TokenLogprob> prompt_logprobs_;
   bool prompt_reported_ = false;

@@ -42,8 +42,8 @@ class TextStream {
   void feed(int32_t token, bool armed, Gain& gain);
   // A token that ends the choice: no text, but a mark when it is special.
   void mark_end(int32_t token, bool armed, Gain& gain);
-  // Everything withheld that is no stop string. `feed` is not called any more.
-  void finish(bool armed, Gain& gain);
+  // A boundary, as of a phase or the end: everything withheld that is no stop string comes out.
+  void cut(bool armed, Gain& gain);
 
   const Stops& stops() const { return *settings_.stops; }
 
