@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 LOG = Log("pipeline")
 Thinking = Literal["auto", "on", "off"]  # of requests that do not say, and whether they may
 INLINE_CHARS = 2000  # up to about 1 ms of template and tokenizer
+COUNTED_TOKENS = 64 * 1024  # turned to text for whoever asks, also beyond the context
 SLICE_CHARS = 16 * 1024  # of a long text, tokenised at once to see how much it is
 RENDER_ARGUMENTS = frozenset(
     ["self", "messages", "tools", "documents", "add_generation_prompt", "continue_final_message"]
@@ -79,12 +80,13 @@ class Encoder:
     async def tokenize(
         self, prompt: Chat | str, params: SamplingParams, *, special: bool
     ) -> list[int]:
-        """The ids alone, of a prompt that nobody runs. `special`: with what the tokenizer's own
-        post-processor adds."""
+        """The ids alone, of a prompt that nobody runs: it may be too long for that, but not by far.
+        `special`: with what the tokenizer's own post-processor adds."""
 
         def tokenize() -> list[int]:
             with self._plugin():
                 text = self._text(prompt, params)
+                self._refuse_far_too_long(text, param_of(prompt))
                 return self.text_ids(text) if special else self._encode(text)
 
         if _chars(prompt) <= INLINE_CHARS:
@@ -93,6 +95,8 @@ class Encoder:
 
     async def detokenize(self, ids: Sequence[int]) -> str:
         """The text of token ids, special tokens included."""
+        if len(ids) > COUNTED_TOKENS:
+            self.check_length(len(ids), "tokens")
         self.check_ids(ids, "tokens")
 
         def detokenize() -> str:

@@ -315,12 +315,22 @@ def test_tokens_have_names_and_pieces(http: httpx.Client) -> None:
 
 
 def test_tokens_become_text_again(http: httpx.Client) -> None:
-    text = "naïve 日本語 👩‍👩‍👧 <|im_start|>x<think>" + "long " * 3000
+    text = "naïve 日本語 👩‍👩‍👧 <|im_start|>x<think>" + "long " * 3000  # beyond the context
     tokens = http.post("/tokenize", json={"prompt": text}).json()["tokens"]
     answer = http.post("/detokenize", json={"tokens": tokens}).json()
     assert answer == {"prompt": text, "content": text}
     assert http.post("/detokenize", json={"tokens": []}).json()["prompt"] == ""
     assert http.post("/detokenize", json={"tokens": [287]}).json()["prompt"] == ""
+
+
+def test_what_is_too_much_to_count_is_refused(http: httpx.Client) -> None:
+    for path, body, param in [
+        ("/tokenize", {"prompt": "word " * 50_000}, "prompt"),
+        ("/tokenize", {"messages": user("word " * 50_000)}, "messages"),
+        ("/detokenize", {"tokens": [65] * 70_000}, "tokens"),
+    ]:
+        error = http.post(path, json=body).json()["error"]
+        assert (error["param"], error["code"]) == (param, "context_length_exceeded")
 
 
 @pytest.mark.parametrize(
