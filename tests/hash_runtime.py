@@ -14,12 +14,15 @@ from urllib.parse import parse_qsl
 from edgeserve._native.oracle import HashForward
 from edgeserve._native.stream import Vocabulary
 from edgeserve.config import PAGE_TOKENS, EngineOptions
+from edgeserve.engine.guide_tokenizer import GuideTokenizer
 from edgeserve.engine.runtime import LogitsHook, Runtime
 from edgeserve.errors import CheckpointError
 from edgeserve.model_info import Limits, ModelInfo
 
 LOADER = "tests.hash_runtime:load"
 VOCAB, EOS = 260, 256
+PIECES = [bytes([i]) for i in range(256)] + [b"<eos>", b"<a>", b"<b>", b""]
+SPECIAL = [256, 257, 258]
 
 
 def load(
@@ -73,11 +76,10 @@ def hash_runtime(
             step_us=step_us,
             fault_after=fault_after,
         ),
-        vocabulary=Vocabulary(
-            [bytes([i]) for i in range(256)] + [b"<eos>", b"<a>", b"<b>", b""], [256, 257, 258]
-        ),
+        vocabulary=Vocabulary(PIECES, SPECIAL),
         hook=hook,
         cache_records=options.context_cache_max_records,
+        guide_tokenizer=lambda: GuideTokenizer(PIECES, SPECIAL, (EOS,)),
     )
 
 

@@ -22,7 +22,7 @@ and no other. A follower is used by one thread at a time: the engine's, or a rou
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, cast
 
@@ -66,6 +66,11 @@ class Guides:
         else:
             self._compiled.move_to_end(guide.grammar)
         return Follower(guide, self.tokenizer, compiled, self._digits)
+
+    def wait(self) -> None:
+        """Until what all grammars share is made, which the first of them would wait for."""
+        self._handle.result()
+        self._digits.result()
 
     def begin(self, followers: Sequence[Follower]) -> Round:
         """Compute the next masks of all of them in a thread. They may not change before it ends."""
@@ -143,6 +148,10 @@ class Follower:
         """Whether the grammar is compiled. A row that is not seated before stalls nobody."""
         return self._compiled.done()
 
+    def on_ready(self, then: Callable[[BaseException | None], None]) -> None:
+        """Call back, from any thread, once the grammar is compiled, or with what prevented it."""
+        self._compiled.add_done_callback(lambda compiled: then(compiled.exception()))
+
     @property
     def is_waiting(self) -> bool:
         """Whether the mark that starts the grammar has not come yet: any token may follow."""
@@ -169,8 +178,8 @@ class Follower:
         """The matcher to fill `out` from; None when `out` is final already."""
         if self.failed is not None:
             return None
-        if self._waiting:
-            out[:] = -1
+        if self._waiting:  # anything but an end, so that no answer ends before its grammar began
+            out[:] = (~self._tokenizer.eos_mask).view(np.int32)
             return None
         if self._ended:
             out[:] = self._tokenizer.eos_mask.view(np.int32)

@@ -10,12 +10,12 @@ import numpy as np
 from edgeserve._native.sequence import Sequence
 from edgeserve.engine.request import Request
 from edgeserve.engine.runtime import LogitsHook
-from edgeserve.errors import InternalError
+from edgeserve.errors import EdgeserveError
 
 
 class HookFailed(NamedTuple):
     request: Request
-    error: InternalError
+    error: EdgeserveError
 
     @property
     def request_id(self) -> int:

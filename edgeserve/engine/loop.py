@@ -15,12 +15,13 @@ from edgeserve._native.sequence import Sequence
 from edgeserve._native.stream import Ring
 from edgeserve.engine.accept import find_fault, make_request, make_sequence
 from edgeserve.engine.account import Account
+from edgeserve.engine.guided import GuidedRows, Masking, Opening
 from edgeserve.engine.hook import HookFailed, apply_hook
 from edgeserve.engine.outbox import Outbox, sequence_id
 from edgeserve.engine.plan import Fork, Overdue, Plan
 from edgeserve.engine.prefix import PrefixCache
 from edgeserve.engine.request import Request, Row
-from edgeserve.engine.runtime import Runtime
+from edgeserve.engine.runtime import LogitsHook, Runtime
 from edgeserve.engine.scheduler import Scheduler
 from edgeserve.errors import (
     Busy,
@@ -56,6 +57,7 @@ class Engine:
         )
         self._scheduler = Scheduler(limits)
         self._account = Account()
+        self._guided = GuidedRows(runtime.guide_tokenizer)
         self._calls: dict[int, GenerationRequest] = {}
         self._sequences: dict[Row, Sequence] = {}
         self._step_s = 0.01  # measured, of decoding
@@ -66,26 +68,45 @@ class Engine:
     def accept(self, call: GenerationRequest, arrived: float) -> None:
         """Queue a request; one that cannot run fails at once."""
         self._account.counts.submitted += 1
+        opening = Opening(call, self._account.counts.submitted, arrived)
         fault = find_fault(call, self._runtime.info)
         if fault is not None:
-            self._account.ended(fault)
-            self.outbox.put(Failed(call.id, fault.info()))
-            return
-        request = make_request(call, self._account.counts.submitted, arrived)
+            self._refuse(call, fault)
+        elif call.guide is not None:
+            self._guided.open(call.guide, opening)
+        else:
+            self._queue(opening)
+
+    def _queue(self, opening: Opening) -> None:
+        call = opening.call
         self._calls[call.id] = call
-        self._scheduler.add(request)
+        self._scheduler.add(make_request(call, opening.rank, opening.arrived))
+
+    def _refuse(self, call: GenerationRequest, error: EdgeserveError) -> None:
+        self._account.ended(error)
+        self.outbox.put(Failed(call.id, error.info()))
 
     def cancel(self, request_id: int) -> None:
         """End a request now. Harmless for one that has ended."""
-        request = self._scheduler.find(request_id)
-        if request is not None:
-            self._fail(request, Cancelled())
+        self._end_early(request_id, Cancelled())
 
     def fail_all(self, error: EdgeserveError) -> None:
-        for request_id in list(self._calls):
-            request = self._scheduler.find(request_id)
-            if request is not None:
-                self._fail(request, error)
+        for request_id in [*self._calls, *self._guided.opening]:
+            self._end_early(request_id, error)
+
+    def _end_early(self, request_id: int, error: EdgeserveError) -> None:
+        request = self._scheduler.find(request_id)
+        if request is not None:
+            self._fail(request, error)
+        elif (call := self._guided.abandon(request_id)) is not None:
+            self._refuse(call, error)
+
+    def on_opened(self, wake: Callable[[], None]) -> None:
+        """`wake` is called, from any thread, when an engine that was idle has work again."""
+        self._guided.wake = wake
+
+    def close(self) -> None:
+        self._guided.close()
 
     def interrupt(self) -> None:
         """Make the turn come to its end soon. From any thread."""
@@ -100,11 +121,12 @@ class Engine:
 
     @property
     def is_idle(self) -> bool:
-        return self._scheduler.requests == 0
+        return self._scheduler.requests == 0 and not self._guided.has_opened
 
     def stats(self) -> EngineStats:
         counts = self._account.counts
-        counts.queued, counts.resident = self._scheduler.queued, self._scheduler.seated
+        counts.resident = self._scheduler.seated
+        counts.queued = self._scheduler.queued + len(self._guided.opening)
         cache = self._prefix.stats()
         cache.planning_nanoseconds = self._account.planning_ns
         return EngineStats(scheduling=counts, cache=cache)
@@ -114,6 +136,11 @@ class Engine:
     def turn(self) -> None:
         """One round: at least one step when anything can be computed."""
         started = self._clock()
+        for opening, error in self._guided.opened():
+            if error is None:
+                self._queue(opening)
+            else:
+                self._refuse(opening.call, error)
         for overdue in self._scheduler.overdue(started):
             self._expire(overdue)
         self._seat(started)
@@ -125,20 +152,26 @@ class Engine:
         self._prefix.make_room(plan.pages, len(plan.slices))
         work = [(self._sequences[row], count) for row, count in plan.slices]
         running = self._clock()
-        outcome = self._core.run(work, self._horizon(plan, running))
+        masking = self._guided.begin(plan.slices)
+        outcome = self._core.run(work, 1 if masking else self._horizon(plan, running))
         stopped = self._clock()
         if outcome.reason == Reason.PAGES and not outcome.steps:
             raise RuntimeError("the plan counted too few pages")  # it would do so for ever
         self._account.ran(outcome, planning_s=running - started)
         if outcome.steps and plan.is_decode:
             self._step_s = 0.5 * self._step_s + 0.5 * (stopped - running) / outcome.steps
-        self._finish_turn(plan, outcome)
+        self._finish_turn(plan, outcome, masking)
 
-    def _finish_turn(self, plan: Plan, outcome: Outcome) -> None:
+    def _finish_turn(self, plan: Plan, outcome: Outcome, masking: Masking | None) -> None:
         broken: list[HookFailed] = []
         if outcome.reason == Reason.LOGITS:
-            broken = self._run_hooks(plan)
+            if masking is not None:
+                masking.set()
+            if self._runtime.hook is not None:
+                broken = self._run_hooks(plan, self._runtime.hook)
             self._account.sampled(self._core.sample())
+        if masking is not None:
+            broken += self._guided.accept(masking.rows)
         self._commit(plan, self._clock())
         for failure in broken:
             if self._scheduler.find(failure.request_id) is not None:
@@ -180,6 +213,7 @@ class Engine:
             self._fail(row.request, InvalidRequest(str(error)))
             return None
         self._sequences[row] = sequence
+        self._guided.add(row, sequence)
         return sequence
 
     def _preempt(self, row: Row) -> None:
@@ -192,6 +226,7 @@ class Engine:
         for row in fork.seated:
             id_ = sequence_id(row.request.id, row.choice)
             self._sequences[row] = leader.fork(id_, row.choice)
+            self._guided.add(row, self._sequences[row])
 
     def _plan(self) -> Plan:
         while True:
@@ -209,9 +244,7 @@ class Engine:
         left = (self._scheduler.next_deadline() - now) / self._step_s
         return int(max(1, min(MAX_HORIZON, left)))
 
-    def _run_hooks(self, plan: Plan) -> list[HookFailed]:
-        hook = self._runtime.hook
-        assert hook is not None, "only sequences with a hook wait for their logits"
+    def _run_hooks(self, plan: Plan, hook: LogitsHook) -> list[HookFailed]:
         failed = []
         for row, _ in plan.slices:
             sequence = self._sequences[row]
@@ -250,7 +283,8 @@ class Engine:
             rule = (
                 "leave at least one token that can be chosen; bias, bad words and masks left none"
             )
-            self._fail(request, InvalidRequest(rule, param="logit_bias"))
+            fault = self._guided.failure(row) or InvalidRequest(rule, param="logit_bias")
+            self._fail(request, fault)
             return
         call = self._calls[request.id]
         self._prefix.publish_all(sequence, call)
@@ -259,7 +293,7 @@ class Engine:
         request.started_choices += sequence.generated > 0
         self._drop(row)
         if self._scheduler.end(row):
-            del self._calls[request.id]
+            self._forget(request)
             usage = self._account.finished(request, now)
             self.outbox.put(Finished(request.id, usage))
 
@@ -267,11 +301,16 @@ class Engine:
         for row in request.rows:
             self._drop(row)
         self._scheduler.remove(request)
-        del self._calls[request.id]
+        self._forget(request)
         self._account.ended(error)
         self.outbox.put(Failed(request.id, error.info()))
 
+    def _forget(self, request: Request) -> None:
+        del self._calls[request.id]
+        self._guided.forget(request.id)
+
     def _drop(self, row: Row) -> None:
+        self._guided.drop(row)
         sequence = self._sequences.pop(row, None)
         if sequence is not None:
             sequence.release()

@@ -34,6 +34,7 @@ class Service:
         self._inbox: deque[Command] = deque()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="edgeserve-engine", daemon=True)
+        self._engine.on_opened(lambda: self._send(lambda: None))
         self._closing = False
         self._closed = threading.Lock()
         self._progressed = time.monotonic()
@@ -110,6 +111,7 @@ class Service:
             self._round()
         self._take_commands()
         self._engine.fail_all(ShuttingDown())
+        self._engine.close()
         self._publish_stats()
 
     def _round(self) -> None:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -29,6 +30,9 @@ from edgeserve.model_info import FamilyOption, Limits, ModelInfo
 from edgeserve.sampling import SamplerDefaults
 from edgeserve.worker.limits import Room, longest_sequence, make_limits
 from edgeserve.worker.memory import available_bytes
+
+if TYPE_CHECKING:
+    from edgeserve.engine.guide_tokenizer import GuideTokenizer
 
 log = Log("worker")
 
@@ -112,6 +116,7 @@ def _load(
         vocabulary=vocabulary,
         suppress_ids=sampler.suppress_ids,
         hook=sampler.hook,
+        guide_tokenizer=partial(read_guide_tokenizer, family, checkpoint, info),
         cache_records=options.context_cache_max_records,
         close=bundle.close,
     )
@@ -120,6 +125,18 @@ def _load(
 def read_vocabulary(family: Family, checkpoint: Checkpoint, size: int) -> Vocabulary:
     tokenizer = family.tokenizer(checkpoint)
     return Vocabulary(tokenizer.token_bytes(size), tokenizer.special_ids)
+
+
+def read_guide_tokenizer(family: Family, checkpoint: Checkpoint, info: ModelInfo) -> GuideTokenizer:
+    from edgeserve.engine.guide_tokenizer import GuideTokenizer
+
+    tokenizer = family.tokenizer(checkpoint)
+    return GuideTokenizer(
+        tokenizer.token_bytes(info.vocab),
+        tokenizer.special_ids,
+        info.eos_ids,
+        lambda text: tokenizer.encode(text, special=False),
+    )
 
 
 def packed_bytes(bundle: Bundle) -> int:
