@@ -22,6 +22,7 @@ from edgeserve.errors import (
 from edgeserve.log import Log
 from edgeserve.pipeline.call import Call, Chat, Prompt
 from edgeserve.sampling import SamplingParams
+from edgeserve.text.tool_prompt import written_out
 
 if TYPE_CHECKING:
     from edgeserve.text.template import ChatTemplate
@@ -187,9 +188,12 @@ class Encoder:
     def _render(self, chat: Chat, params: SamplingParams) -> str:
         if self._template is None:
             raise NoTemplate(self._name)
+        messages, tools = chat.messages, chat.tools
+        if not self._template.takes_tools:
+            messages, tools = written_out(messages, tools), None
         return self._template.render(
-            chat.messages,
-            tools=chat.tools,
+            messages,
+            tools=tools,
             documents=chat.documents,
             add_generation_prompt=chat.add_generation_prompt,
             continue_final_message=chat.continue_final_message,

@@ -7,9 +7,11 @@ import logging
 import threading
 from typing import Any
 
+import msgspec
 import pytest
 
 from edgeserve.errors import InternalError, InvalidRequest, NoTemplate, PromptTooLong
+from edgeserve.model_info import ModelInfo
 from edgeserve.pipeline.call import Call, Chat
 from edgeserve.pipeline.prompt import INLINE_CHARS
 from edgeserve.sampling import SamplingParams
@@ -125,6 +127,8 @@ def test_a_fault_of_a_plugin_is_an_error_of_its_request_and_tells_no_prompt(
     make_model: MakeModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:
+        takes_tools = True
+
         def render(self, messages: object, **_: object) -> str:
             raise KeyError(f"secret {messages}")
 
@@ -168,3 +172,25 @@ def test_bad_words_are_banned_at_the_start_and_after_a_space(
     words = model.encoder.words(["cat", "", "cat"])
     forms = [tokenizer.encode(form, special=False) for form in ("cat", " cat")]
     assert words == tuple(map(tuple, forms))
+
+
+def test_a_template_without_tools_shows_them_in_the_system_message(
+    make_model: MakeModel, info: ModelInfo
+) -> None:
+    limits = msgspec.structs.replace(info.limits, max_model_len=2000, max_input_len=1999)
+    info = msgspec.structs.replace(info, limits=limits)
+    call = {"id": "c", "function": {"name": "f", "arguments": {"x": 1}}}
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "42", "tool_call_id": "c"},
+    ]
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    model = make_model(EngineDouble(), info=info)
+    (tokens,) = model.encoder.encode_now(Call(prompts=(Chat(messages=messages, tools=tools),)))
+    assert '{"type": "function", "function": {"name": "f"}}\n</tools>' in tokens.text
+    assert tokens.text.startswith("<s><|im_start|>system\nYou may call functions")
+    assert (
+        '<|im_start|>assistant\n<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
+        "<|im_end|>\n<|im_start|>user\n<tool_response>\n42\n</tool_response><|im_end|>"
+    ) in tokens.text

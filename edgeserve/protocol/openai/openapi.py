@@ -183,7 +183,7 @@ def _narrow(properties: dict[str, Schema]) -> None:
         is_any = not schema.keys() & {"anyOf", "type", "$ref"}
         if name in HARMLESS and is_any:
             schema["description"] = "Accepted without effect"
-        elif is_any and (name in LATER or name == "tools"):
+        elif is_any and name in LATER:
             values = [None, *NOTHING.get(name, ())]
             schema.update(enum=values, description="Not carried out by this version")
         elif name in RANGES:

@@ -13,6 +13,7 @@ import orjson
 
 from edgeserve.errors import InvalidRequest, MissingField, UnsupportedFeature
 from edgeserve.pipeline.call import Chat
+from edgeserve.pipeline.tools import offered
 from edgeserve.protocol.body import Body
 from edgeserve.protocol.openai.chat import Message, conversation
 from edgeserve.protocol.vocabulary import Vocabulary
@@ -38,7 +39,7 @@ class TokenizeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     chat_template_kwargs: dict[str, Any] | None = None
     enable_thinking: bool | None = None
     reasoning_effort: str | None = None
-    tools: Any = None
+    tools: list[dict[str, Any]] | None = None
 
 
 class DetokenizeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,6 +48,7 @@ class DetokenizeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 OF_CHAT = (
+    "tools",
     "documents",
     "apply_chat_template",
     "add_generation_prompt",
@@ -81,8 +83,6 @@ def tokenizing(request: TokenizeRequest) -> Tokenizing:
             "special tokens in a text are always recognised; leave 'parse_special' out",
             param="parse_special",
         )
-    if request.tools:
-        raise UnsupportedFeature("'tools' is not supported by this version", param="tools")
     if request.messages is None:
         return _text(request)
     params = SamplingParams(
@@ -91,7 +91,9 @@ def tokenizing(request: TokenizeRequest) -> Tokenizing:
         reasoning_effort=request.reasoning_effort,
     )
     special = _special(request, default=request.apply_chat_template is False)
-    return Tokenizing(prompt=conversation(request), params=params, special=special)
+    return Tokenizing(
+        prompt=conversation(request, offered(request.tools)), params=params, special=special
+    )
 
 
 def _text(request: TokenizeRequest) -> Tokenizing:
