@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from edgeserve._native.core import Core
 from edgeserve._native.sequence import Sequence
 from edgeserve.engine.hook import HookFailed
 from edgeserve.engine.plan import Slice
@@ -50,7 +53,32 @@ class Guided:
     row: Row
     sequence: Sequence
     follower: Follower
-    accepted: int  # tokens of the sequence that its follower has seen, the prompt among them
+    followed: int  # tokens of the sequence that its follower knows of, the prompt among them
+
+    def is_due(self, count: int) -> bool:
+        """Whether the next token needs a mask, once `count` pending ones are computed."""
+        sequence = self.sequence
+        return sequence.pending == count and not sequence.finish and sequence.needs_mask
+
+    def follow(self) -> None:
+        """Tell the follower of the tokens that came since; those of reasoning are not its own."""
+        sequence = self.sequence
+        if sequence.length == self.followed:
+            return
+        if not sequence.phase:
+            start = max(self.followed, sequence.phase_start)
+            for token in sequence.tokens()[start:]:
+                self.follower.accept(token)
+        self.followed = sequence.length
+
+    def jump(self, core: Core) -> None:
+        sequence = self.sequence
+        if sequence.finish or sequence.forced or not sequence.generated or not sequence.needs_mask:
+            return
+        forced = self.follower.forced()
+        if forced:
+            core.force(sequence, forced)
+            self.follow()
 
 
 class Masking(NamedTuple):
@@ -81,6 +109,8 @@ class GuidedRows:
 
     def open(self, guide: Guide, opening: Opening) -> None:
         self._opening[opening.call.id] = opening
+        if opening.call.reasoning is not None:  # the native core knows where it begins
+            guide = msgspec.structs.replace(guide, start_after=None)
         self._opener.submit(self._open, guide, opening.call.id)
 
     def opened(self) -> list[tuple[Opening, EdgeserveError | None]]:
@@ -154,24 +184,33 @@ class GuidedRows:
         self._origins.pop(request_id, None)
 
     def begin(self, slices: Iterable[Slice]) -> Masking | None:
-        """Start the masks of the rows that will be sampled; None when no row needs one."""
-        if not self._rows:
-            return None
-        planned = ((self._rows.get(row), count) for row, count in slices)
-        rows = [one for one, count in planned if one and one.sequence.pending == count]
+        """Before a step: start the masks of the rows that it will sample; None when none needs
+        one."""
+        planned = ((self._rows.get(row), count) for row, count in slices) if self._rows else ()
+        return self._masking([one for one, count in planned if one and one.is_due(count)])
+
+    def waiting(self, slices: Iterable[Slice]) -> Masking | None:
+        """In a step that waits: of the rows whose constraint began while native code ran."""
+        planned = (self._rows.get(row) for row, _ in slices)
+        rows = [one for one in planned if one and one.is_due(0)]
+        for one in rows:
+            one.follow()
+        return self._masking(rows)
+
+    def _masking(self, rows: list[Guided]) -> Masking | None:
         if not rows:
             return None
         assert self._guides is not None, "a row has a follower"
         return Masking(rows, self._guides.begin([one.follower for one in rows]))
 
-    def accept(self, rows: Iterable[Guided]) -> list[HookFailed]:
-        """Tell each follower what was sampled; returns the requests that cannot go on."""
+    def follow(self, slices: Iterable[Slice], core: Core) -> list[HookFailed]:
+        """After a step: tell each follower what came, and append what must come next. Returns the
+        requests that cannot go on."""
         failed = []
-        for one in rows:
-            if one.sequence.length > one.accepted:
-                for token in one.sequence.tokens()[one.accepted :]:
-                    one.follower.accept(token)
-                one.accepted = one.sequence.length
+        planned = (self._rows.get(row) for row, _ in slices) if self._rows else ()
+        for one in filter(None, planned):
+            one.follow()
+            one.jump(core)
             if one.follower.failed is not None:
                 failed.append(HookFailed(one.row.request, one.follower.failed))
         return failed

@@ -165,13 +165,13 @@ class Engine:
     def _finish_turn(self, plan: Plan, outcome: Outcome, masking: Masking | None) -> None:
         broken: list[HookFailed] = []
         if outcome.reason == Reason.LOGITS:
+            masking = masking or self._guided.waiting(plan.slices)
             if masking is not None:
                 masking.set()
             if self._runtime.hook is not None:
                 broken = self._run_hooks(plan, self._runtime.hook)
             self._account.sampled(self._core.sample())
-        if masking is not None:
-            broken += self._guided.accept(masking.rows)
+        broken += self._guided.follow(plan.slices, self._core)
         self._commit(plan, self._clock())
         for failure in broken:
             if self._scheduler.find(failure.request_id) is not None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from edgeserve.errors import Cancelled
-from edgeserve.generation import Finish
+from edgeserve.generation import Finish, ReasoningRules
 from edgeserve.guide import Guide
 from edgeserve.sampling import SamplerSettings
 from edgeserve.text.guide.grammar import make_grammar
@@ -121,3 +121,32 @@ def test_a_slow_grammar_holds_up_nobody(start: Start) -> None:
     assert client.usage(free).completion_tokens == 5
     client.service.cancel(slow)
     client.end(slow)
+
+
+def test_what_must_come_is_appended_without_a_step(start: Start) -> None:
+    client = start()
+    source = "(alpha|omega): [0-9]{2} - the end of this text is always the same[.]"
+    plain = client.run("abc", **guided(source, seed=4))
+    steps = client.stats().scheduling.steps
+    wishes = {**guided(source, seed=4, logprobs=None), "guide": regex(source, jump_forward=True)}
+    jumped = client.run("abc", **wishes)
+    assert re.fullmatch(source, text(client, plain))
+    assert text(client, jumped) == text(client, plain)
+    assert finish(client, jumped) is Finish.STOP
+    assert client.stats().scheduling.steps - steps < 12
+
+
+def test_the_grammar_begins_where_reasoning_ends(start: Start) -> None:
+    client = start()
+    rules = ReasoningRules(starts_inside=True, end_markers=((ord("#"),),), budget=9, closing=(35,))
+    ids = [
+        client.submit("abc", reasoning=rules, **guided("yes|no", seed=seed)) for seed in range(6)
+    ]
+    ids.append(client.submit("abc", reasoning=rules, **guided("a{5}", choices=2)))
+    client.end(*ids)
+    for id_ in ids:
+        answer = "".join(piece.text for piece in client.pieces(id_) if not piece.phase)
+        if answer:  # or its thoughts came to an end of their own
+            assert answer in ("yes", "no", "aaaaa")
+            assert finish(client, id_) is Finish.STOP
+    assert sum(bool(piece.phase) for id_ in ids for piece in client.pieces(id_))
