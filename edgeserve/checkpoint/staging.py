@@ -14,6 +14,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
+
+from edgeserve.errors import CheckpointError
 
 _STAGING, _TRASH = ".staging-", ".trash-"
 
@@ -21,9 +24,7 @@ _STAGING, _TRASH = ".staging-", ".trash-"
 @contextmanager
 def locked(target: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the exclusive lock of a target; `waiting` is called once when another holds it."""
-    path = _lock_path(target)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
+    with _lock_file(target) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -40,7 +41,10 @@ def scratch(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     sweep_target(target)
     folder = target.parent / f"{_STAGING}{target.name}-{secrets.token_hex(4)}"
-    folder.mkdir()
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise unwritable(error) from None
     try:
         yield folder
     finally:
@@ -82,9 +86,7 @@ def remove(target: Path) -> None:
 
 @contextmanager
 def _try_lock(target: Path) -> Iterator[bool]:
-    path = _lock_path(target)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
+    with _lock_file(target) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -93,8 +95,21 @@ def _try_lock(target: Path) -> Iterator[bool]:
             yield True
 
 
-def _lock_path(target: Path) -> Path:
-    return target.parent / ".locks" / target.name
+def _lock_file(target: Path) -> TextIO:
+    path = target.parent / ".locks" / target.name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("w")
+    except OSError as error:
+        raise unwritable(error) from None
+
+
+def unwritable(error: OSError) -> CheckpointError:
+    """Why a cache cannot be used, and what to do."""
+    return CheckpointError(
+        f"the cache folder cannot be written ({error.strerror}); choose another with --cache-dir "
+        "or EDGESERVE_CACHE"
+    )
 
 
 def _sync(folder: Path) -> None:

