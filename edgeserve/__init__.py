@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from edgeserve.family.contract import Family as Family
     from edgeserve.llm import LLM as LLM
     from edgeserve.llm import ContextCacheConfig as ContextCacheConfig
-    from edgeserve.llm import clear_engine_cache as clear_engine_cache
     from edgeserve.llm import load_model as load_model
-    from edgeserve.llm import prune_engine_cache as prune_engine_cache
+    from edgeserve.pipeline.caches import clear_engine_cache as clear_engine_cache
+    from edgeserve.pipeline.caches import prune_engine_cache as prune_engine_cache
     from edgeserve.pipeline.iterator import CancellableIterator as CancellableIterator
     from edgeserve.pipeline.output import CompletionOutput as CompletionOutput
     from edgeserve.pipeline.output import GenerationMetrics as GenerationMetrics
@@ -38,8 +38,8 @@ _HOMES = {
     "CancellableIterator": "pipeline.iterator",
     "ContextCacheConfig": "llm",
     "load_model": "llm",
-    "clear_engine_cache": "llm",
-    "prune_engine_cache": "llm",
+    "clear_engine_cache": "pipeline.caches",
+    "prune_engine_cache": "pipeline.caches",
     "Family": "family.contract",
     "EdgeserveError": "errors",
 }

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgeserve.config import EngineOptions
-from edgeserve.errors import InvalidRequest, UnsupportedFeature
+from edgeserve.errors import InvalidRequest
+from edgeserve.pipeline import caches
 from edgeserve.pipeline.arguments import ContextCacheConfig as ContextCacheConfig
 from edgeserve.pipeline.arguments import engine_options, serve_options
 from edgeserve.pipeline.call import COMPLETION_TOKENS, Call, Chat, Prompt
@@ -25,6 +26,7 @@ from edgeserve.pipeline.loop import LoopThread
 from edgeserve.pipeline.model import ModelOptions, ServedModel
 from edgeserve.pipeline.output import CompletionOutput, GenerationMetrics, StreamDelta, collect
 from edgeserve.pipeline.relay import Relay
+from edgeserve.pipeline.tools import offered
 from edgeserve.sampling import SamplingParams
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class LLM:
             },
         )
         if clear_engine_cache:
-            _clear_bundles(settings.cache_dir)
+            caches.clear_engine_cache(settings.cache_dir)
         self._open(settings, on_progress)
 
     @classmethod
@@ -115,7 +117,8 @@ class LLM:
         continue_final_message: bool = False,
         documents: Sequence[Message] | None = None,
         tools: Sequence[Message] | None = None,
-        tool_choice: str | None = None,
+        tool_choice: str | Mapping[str, Any] | None = None,
+        parallel_tool_calls: bool = True,
         tool_parser: str = "auto",
         reasoning_parser: str = "none",
         priority: int = 0,
@@ -126,15 +129,18 @@ class LLM:
         with `apply_chat_template=False` or when the model has none. `continue_final_message` goes
         on behind the text of the last message.
         """
-        _refuse_tools(tools, tool_choice, tool_parser, reasoning_parser)
         turn = Turn(
             has_template=self._model.template is not None,
             apply_chat_template=apply_chat_template,
             add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
             documents=documents,
+            tools=offered(tools, tool_choice),
+            parallel_tool_calls=parallel_tool_calls,
+            tool_parser=tool_parser,
+            reasoning_parser=reasoning_parser,
         )
-        return self._whole(prompts_of(prompts, turn), sampling_params, priority)
+        return self._whole(prompts_of(prompts, turn), sampling_params, turn, priority)
 
     def chat(
         self,
@@ -157,7 +163,7 @@ class LLM:
     ) -> list[CompletionOutput]:
         """Texts or token ids, continued as they stand: no chat template. `max_tokens` is 16 unless
         it is given."""
-        return self._whole(prompts_of(prompts, RAW), sampling_params, priority)
+        return self._whole(prompts_of(prompts, RAW), sampling_params, RAW, priority)
 
     def generate_stream(
         self,
@@ -169,38 +175,46 @@ class LLM:
         continue_final_message: bool = False,
         documents: Sequence[Message] | None = None,
         tools: Sequence[Message] | None = None,
-        tool_choice: str | None = None,
+        tool_choice: str | Mapping[str, Any] | None = None,
+        parallel_tool_calls: bool = True,
+        tool_parser: str = "auto",
+        reasoning_parser: str = "none",
         on_metrics: Callable[[GenerationMetrics], None] | None = None,
         priority: int = 0,
     ) -> CancellableIterator[StreamDelta]:
         """The deltas of one prompt's answer as they are made. The request starts at once; what is
         wrong with it is raised by the first `next()`. `on_metrics` is called once, when the stream
         is drained or closed, also after `cancel()`."""
-        _refuse_tools(tools, tool_choice, "auto", "none")
         turn = Turn(
             has_template=self._model.template is not None,
             apply_chat_template=apply_chat_template,
             add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
             documents=documents,
+            tools=offered(tools, tool_choice),
+            parallel_tool_calls=parallel_tool_calls,
+            tool_parser=tool_parser,
+            reasoning_parser=reasoning_parser,
         )
         if params is not None and params.drawn > params.choices:
             raise InvalidRequest("best_of chooses among whole answers", param="best_of")
-        call = self._call([prompt_of(messages, turn)], params, priority)
+        call = self._call([prompt_of(messages, turn)], params, turn, priority)
         self._enter()
         relay = Relay(self._model, call, self._thread.loop, on_metrics, self._leave)
         return CancellableIterator(relay, relay.cancel)
 
     def _whole(
-        self, prompts: list[Prompt], params: SamplingParams | None, priority: int
+        self, prompts: list[Prompt], params: SamplingParams | None, turn: Turn, priority: int
     ) -> list[CompletionOutput]:
         if not prompts:
             return []
-        call = self._call(prompts, params, priority)
+        call = self._call(prompts, params, turn, priority)
         with self._entered():
             return self._thread.run(_collect(self._model, call))
 
-    def _call(self, prompts: list[Prompt], params: SamplingParams | None, priority: int) -> Call:
+    def _call(
+        self, prompts: list[Prompt], params: SamplingParams | None, turn: Turn, priority: int
+    ) -> Call:
         params = SamplingParams() if params is None else params
         if not isinstance(params, SamplingParams):
             raise TypeError("sampling_params must be a SamplingParams")
@@ -210,6 +224,9 @@ class LLM:
             params=params,
             default_max_tokens=None if is_chat else COMPLETION_TOKENS,
             priority=priority,
+            parallel_tool_calls=turn.parallel_tool_calls,
+            tool_parser=turn.tool_parser,
+            reasoning_parser=turn.reasoning_parser,
         )
 
     # Life ------------------------------------------------------------------------------------
@@ -329,36 +346,6 @@ def load_model(model: str, **options: Any) -> LLM:
     return LLM(model, **options)
 
 
-def clear_engine_cache(cache_dir: str | Path | None = None) -> int:
-    """Remove all bundles that nobody serves; downloads stay. Returns how many."""
-    return _clear_bundles(_cache_dir(cache_dir))
-
-
-def prune_engine_cache(
-    cache_dir: str | Path | None = None,
-    max_size_bytes: int = EngineOptions(checkpoint="").cache_max_bytes,
-    keep: str | Path | None = None,
-) -> int:
-    """Remove the least recently used bundles until the rest fits; never one that is served, nor
-    `keep`. Returns how many."""
-    from edgeserve.bundle import cache
-
-    if isinstance(max_size_bytes, bool) or max_size_bytes < 1:
-        raise ValueError("max_size_bytes must be an integer of at least 1")
-    kept = None if keep is None else Path(keep)
-    return len(cache.prune(_cache_dir(cache_dir), max_size_bytes, keep=kept))
-
-
-def _clear_bundles(cache_dir: Path) -> int:
-    from edgeserve.bundle import cache
-
-    return len(cache.clear(cache_dir.expanduser()))
-
-
-def _cache_dir(given: str | Path | None) -> Path:
-    return Path(given or EngineOptions(checkpoint="").cache_dir).expanduser()
-
-
 def _start(
     options: EngineOptions, on_progress: Progress | None
 ) -> tuple[LoopThread, InlineReplica]:
@@ -387,14 +374,3 @@ async def _collect(model: ServedModel, call: Call) -> list[CompletionOutput]:
     async with await model.start(call) as answer:
         wants = call.params.wants_logprobs
         return await collect(answer, await model.load_token_bytes() if wants else [])
-
-
-def _refuse_tools(tools: object, choice: object, tool_parser: str, reasoning_parser: str) -> None:
-    if tools or choice not in (None, "auto", "none"):
-        raise UnsupportedFeature("tool calls are not supported yet", param="tools")
-    if tool_parser not in ("auto", "none"):
-        raise UnsupportedFeature("tool calls are not supported yet", param="tool_parser")
-    if reasoning_parser not in ("auto", "none"):
-        raise UnsupportedFeature(
-            "reasoning is not separated from the text yet", param="reasoning_parser"
-        )

@@ -60,6 +60,8 @@ def _add_http_flags(parser: argparse.ArgumentParser) -> None:
     add("--max-body-bytes", type=number.byte_size, metavar="SIZE", help="default: 8MiB")
     add("--default-max-tokens", type=number.positive, metavar="N", help="when a request has none")
     add("--enable-thinking", choices=["auto", "on", "off"], help="for models that can think")
+    add("--tool-call-parser", metavar="NAME", help="how calls are written (default: auto)")
+    add("--reasoning-parser", metavar="NAME", help="how thoughts are written (default: auto)")
     add("--log-level", choices=LOG_LEVELS, help="default: info")
     add("--access-log", action="store_true", help="log each HTTP request")
 
@@ -108,6 +110,10 @@ def serve_options(args: argparse.Namespace, environment: Environment | None = No
     settings["sampler"] = sampler_defaults(args)
     settings["engine"] = engine_options(args, environment, checkpoint=checkpoint)
     options = ServeOptions(**settings)
+    if args.tool_call_parser or args.reasoning_parser:
+        from edgeserve.pipeline.reading import check_names
+
+        check_names(options.tool_call_parser, options.reasoning_parser)
     _check_host(options)
     _check_lengths(options.engine)
     return options

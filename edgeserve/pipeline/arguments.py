@@ -13,6 +13,7 @@ import msgspec
 
 from edgeserve.config import EngineOptions, ServeOptions
 from edgeserve.errors import BadConfig, UnsupportedFeature
+from edgeserve.pipeline.reading import AUTO, check_names
 
 _SPECULATION = "speculative decoding is not supported yet"
 _MEDIA = "image and audio input are not supported yet"
@@ -30,11 +31,15 @@ REFUSED: Mapping[str, str] = {
 }
 NO_OP = frozenset(["enable_in_flight_batching"])  # always on; max_batch_size=1 takes turns
 REFUSED_BY_SERVE: Mapping[str, str] = {
-    "reasoning_parser": "reasoning is not separated from the text yet",
-    "tool_call_parser": "tool calls are not supported yet",
     "allowed_local_media_path": _MEDIA,
 }
 NO_OP_OF_SERVE = frozenset(["enable_auto_tool_choice"])  # nothing has to be switched on
+# Arguments of serve whose "" stands for the default: the option, and what that is.
+OR_ELSE: Mapping[str, tuple[str, str | None]] = {
+    "served_model_name": ("model_name", None),
+    "tool_call_parser": ("tool_call_parser", AUTO),
+    "reasoning_parser": ("reasoning_parser", AUTO),
+}
 NOTHING = (None, "", "auto", "none")  # values with which a refused name asks for nothing
 COUNTS = frozenset(
     ["max_model_len", "max_input_len", "max_kv_cache_capacity", "max_batch_size", "kv_pool_pages"]
@@ -82,8 +87,8 @@ def serve_options(engine: EngineOptions, given: Mapping[str, Any]) -> ServeOptio
             raise UnsupportedFeature(f"{name}: {REFUSED_BY_SERVE[name]}", param=name)
         if name in REFUSED_BY_SERVE or name in NO_OP_OF_SERVE or value is None:
             continue
-        if name == "served_model_name":
-            settings["model_name"] = value or None
+        if name in OR_ELSE:
+            settings[OR_ELSE[name][0]] = value or OR_ELSE[name][1]
         elif name == "api_key":
             settings["api_keys"] = (value,) if value else ()
         elif name == "max_queued_requests":
@@ -95,6 +100,7 @@ def serve_options(engine: EngineOptions, given: Mapping[str, Any]) -> ServeOptio
         else:
             raise TypeError(f"serve() has no argument '{name}'")
     options = ServeOptions(engine=engine, **settings)
+    check_names(options.tool_call_parser, options.reasoning_parser)
     is_local = options.host in ("localhost", "::1") or options.host.startswith("127.")
     if not (is_local or options.api_keys or options.allow_unauthenticated):
         raise BadConfig(

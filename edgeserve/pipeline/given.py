@@ -14,13 +14,18 @@ WRONG = "a prompt is a text, a list of messages or a list of token ids"
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """How the chat template is asked for; texts are a user's turn when there is one to ask."""
+    """How the chat template is asked for, and how the answer is read. Texts are a user's turn when
+    there is a template."""
 
     has_template: bool
     apply_chat_template: bool = True
     add_generation_prompt: bool | None = None  # unset: unless the last message is continued
     continue_final_message: bool = False
     documents: Sequence[Mapping[str, Any]] | None = None
+    tools: Sequence[Mapping[str, Any]] = ()  # those that are offered
+    parallel_tool_calls: bool = True
+    tool_parser: str = "auto"
+    reasoning_parser: str = "none"
 
     def __post_init__(self) -> None:
         if self.continue_final_message and self.add_generation_prompt:
@@ -30,7 +35,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.apply_chat_template:
             return
-        for name in ("add_generation_prompt", "continue_final_message", "documents"):
+        for name in ("add_generation_prompt", "continue_final_message", "documents", "tools"):
             if getattr(self, name):
                 raise InvalidRequest(
                     f"{name} is for the chat template, which apply_chat_template=False leaves out",
@@ -41,6 +46,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
         opens = self.add_generation_prompt
         return Chat(
             messages=messages,
+            tools=self.tools or None,
             documents=self.documents,
             apply_chat_template=self.apply_chat_template,
             add_generation_prompt=not self.continue_final_message if opens is None else opens,
@@ -57,13 +63,17 @@ def prompts_of(given: object, turn: Turn) -> list[Prompt]:
 
 def prompt_of(item: Any, turn: Turn) -> Prompt:
     if isinstance(item, str):
-        as_turn = turn.apply_chat_template and turn.has_template
+        as_turn = turn.apply_chat_template and (turn.has_template or bool(turn.tools))
         return turn.chat([{"role": "user", "content": item}]) if as_turn else item
     if isinstance(item, Sequence) and item and all(isinstance(one, Mapping) for one in item):
         return turn.chat(item)
     if isinstance(item, bytes | bytearray):  # a sequence of numbers, but not of token ids
         raise TypeError(WRONG)
     if isinstance(item, Sequence) and all(type(one) is int for one in item):
+        if turn.tools:
+            raise InvalidRequest(
+                "tools are for the chat template; token ids are used as they are", param="tools"
+            )
         return tuple(item)
     raise TypeError(WRONG)
 

@@ -6,10 +6,12 @@ Names and meanings are those of TensorRT Edge-LLM's Python API, with a few more 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edgeserve.generation import Finish, Piece, TokenLogprob, Usage
 from edgeserve.pipeline.best import Best
+from edgeserve.pipeline.calls import CallPart, call_parts, whole_calls
+from edgeserve.text.channels import Content, Delta, End, Reasoning
 
 if TYPE_CHECKING:
     from edgeserve.pipeline.answer import Answer
@@ -32,14 +34,16 @@ class LogprobEntry:
 class StreamDelta:
     """What one choice gained."""
 
-    text: str = ""
+    text: str = ""  # content alone, when reasoning and calls are told apart
     token_ids: list[int] = field(default_factory=list)
     prompt_tokens: int = 0
     finished: bool = False
-    finish_reason: str | None = None  # stop | length | cancelled
+    finish_reason: str | None = None  # stop | length | tool_calls | cancelled
     logprobs: list[list[LogprobEntry]] | None = None  # per token: the candidates, best first
     audio_bytes: bytes | None = None  # text models make none
     index: int = 0  # choice, when n > 1
+    reasoning: str = ""
+    tool_calls: list[CallPart] | None = None  # as OpenAI's deltas: parts of calls by their index
 
 
 @dataclass(slots=True)
@@ -49,9 +53,9 @@ class CompletionOutput:
     text: str = ""
     token_ids: list[int] = field(default_factory=list)
     prompt_tokens: int = 0
-    finish_reason: str | None = None  # stop | length
+    finish_reason: str | None = None  # stop | length | tool_calls
     logprobs: list[list[LogprobEntry]] | None = None  # per token: the candidates, best first
-    tool_calls: list[dict[str, object]] | None = None
+    tool_calls: list[dict[str, Any]] | None = None  # in OpenAI's form
     reasoning: str | None = None
     index: int = 0  # choice, when n > 1
     cached_tokens: int = 0  # of the prompt, reused from the context cache
@@ -110,7 +114,7 @@ async def collect(answer: Answer, token_bytes: list[bytes]) -> list[CompletionOu
     stops: dict[int, str | int | None] = {}
     async for piece in answer:
         best.note(piece)
-        made[piece.choice].append(delta(piece, 0, token_bytes))
+        made[piece.choice].append(delta(answer, piece, 0, token_bytes))
         stops[piece.choice] = piece.stop if piece.finish is not None else None
     outputs = []
     for place, number in enumerate(best.kept()):
@@ -128,23 +132,39 @@ async def collect(answer: Answer, token_bytes: list[bytes]) -> list[CompletionOu
                 cached_tokens=answer.cached_by_prompt[prompt],
                 seed=answer.seeds[prompt],
                 stop_reason=stops.get(number),
+                reasoning="".join(one.reasoning for one in deltas) or None,
+                tool_calls=whole_calls(part for one in deltas for part in one.tool_calls or ())
+                or None,
                 prompt_logprobs=[entries(one, token_bytes) for one in told] if told else None,
             )
         )
     return outputs
 
 
-def delta(piece: Piece, prompt_tokens: int, token_bytes: list[bytes]) -> StreamDelta:
-    """A piece as the Python API tells it."""
+def delta(
+    answer: Answer, piece: Piece, prompt_tokens: int, token_bytes: list[bytes]
+) -> StreamDelta:
+    """A piece of the answer as the Python API tells it."""
+    gained = answer.read(piece)
     return StreamDelta(
-        text=piece.text,
+        text="".join(one.text for one in gained if isinstance(one, Content)),
         token_ids=list(piece.tokens),
         prompt_tokens=prompt_tokens,
         finished=piece.finish is not None,
-        finish_reason=None if piece.finish is None else FINISH_REASONS[piece.finish],
+        finish_reason=finish_reason(gained[-1]) if piece.finish is not None else None,
         logprobs=[entries(one, token_bytes) for one in piece.logprobs if token_bytes] or None,
         index=piece.choice,
+        reasoning="".join(one.text for one in gained if isinstance(one, Reasoning)),
+        tool_calls=call_parts(gained) or None,
     )
+
+
+def finish_reason(end: Delta) -> str:
+    """A limit is told also after calls: the last one may be cut."""
+    assert isinstance(end, End)
+    if end.calls and end.finish is Finish.STOP:
+        return "tool_calls"
+    return FINISH_REASONS[end.finish]
 
 
 def entries(one: TokenLogprob, token_bytes: list[bytes]) -> list[LogprobEntry]:

@@ -97,7 +97,7 @@ class Relay:
             wants = self._call.params.wants_logprobs
             token_bytes = await self._model.load_token_bytes() if wants else []
             async for piece in answer:
-                made = delta(piece, answer.prompt_tokens, token_bytes)
+                made = delta(answer, piece, answer.prompt_tokens, token_bytes)
                 self._watch.note(made)
                 self._deltas.put(made)
             self._metrics = GenerationMetrics.from_usage(answer.usage)

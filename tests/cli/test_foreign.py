@@ -14,6 +14,8 @@ from edgeserve.config import ServeOptions
 
 EXAMPLES = {
     "--port": "9000",
+    "--tool-call-parser": "hermes",
+    "--reasoning-parser": "qwen3",
     "--max-queued-requests": "3",
     "--queue-timeout": "2.5",
     "--log-level": "debug",

@@ -16,7 +16,6 @@ from edgeserve import LLM, ContextCacheConfig, SamplingParams
 from edgeserve.config import EngineOptions
 from edgeserve.errors import EdgeserveError
 from edgeserve.generation import GenerationRequest
-from edgeserve.llm import _refuse_tools
 from edgeserve.pipeline import arguments
 from edgeserve.pipeline.call import Call, Chat
 from tests.pipeline.conftest import MakeModel
@@ -110,18 +109,8 @@ def test_members(row: Row) -> None:
 
 @each("Arguments of generate")
 def test_arguments_of_generate(row: Row) -> None:
-    assert row.name in inspect.signature(LLM.generate).parameters
-    nothing: dict[str, Any] = {
-        "tools": None,
-        "choice": "auto",
-        "tool_parser": "auto",
-        "reasoning_parser": "none",
-    }
-    _refuse_tools(**nothing)
-    wish = [{"type": "function"}] if row.name == "tools" else "qwen3"
-    given = {"choice" if row.name == "tool_choice" else row.name: wish}
-    with pytest.raises(EdgeserveError, match=re.escape(row.note)):
-        _refuse_tools(**{**nothing, **given})
+    for function in (LLM.generate, LLM.generate_stream):
+        assert row.name in inspect.signature(function).parameters
 
 
 WISHES: dict[str, Any] = {
