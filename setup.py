@@ -50,14 +50,16 @@ COMMON_FLAGS = [
 KERNEL_FLAGS = ["-O1" if SANITIZE else "-O3", "-Wno-uninitialized", "-Wno-maybe-uninitialized"]
 
 # Flags per instruction set, by machine. The names are those that EDGESERVE_ISA accepts.
-AVX512 = ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq"]
+AVX2 = ["-mavx2", "-mfma", "-mf16c"]
+AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq"]
 ISAS = {
     "x86_64": {
         "scalar": [],
-        "avx2": ["-mavx2", "-mfma", "-mf16c"],
-        "avx512": ["-mavx2", "-mfma", "-mf16c", *AVX512],
-        "avx512_vnni": ["-mavx2", "-mfma", "-mf16c", *AVX512, "-mavx512vnni"],
-        "avx512_bf16": ["-mavx2", "-mfma", "-mf16c", *AVX512, "-mavx512vnni", "-mavx512bf16"],
+        "avx2": AVX2,
+        "avx512": AVX512,
+        "avx512_vnni": [*AVX512, "-mavx512vnni"],
+        "avx512_bf16": [*AVX512, "-mavx512vnni", "-mavx512bf16"],
+        "amx": [*AVX512, "-mavx512vnni", "-mavx512bf16", "-mamx-tile", "-mamx-int8", "-mamx-bf16"],
     },
     "aarch64": {
         "scalar": [],

@@ -1,8 +1,9 @@
 // Attention of a few rows of one sequence over its pages, for one head of keys and values.
 //
-// Online softmax in blocks of 16 absolute positions, in order: one row does the same operations in
-// the same order whatever other rows stand beside it, so prefill in any chunking and decode agree
-// bitwise. Keys and values are always read back from pages, where they were rounded.
+// Online softmax in blocks of 16 absolute positions, in order, afresh in each segment of kSegment
+// positions; segments are merged in order. So one row does the same operations whatever other rows
+// stand beside it and whether one thread does all segments or many: prefill in any chunking and
+// decode agree bitwise. Keys and values are always read back from pages, where they were rounded.
 #include "edgeserve/kernels.h"
 #include "vec.h"
 
@@ -10,7 +11,8 @@ namespace edgeserve {
 namespace ES_ISA {
 namespace {
 
-constexpr int kHeads = 4;  // query heads of a row that share registers
+constexpr int kQueries = kMaxRows > 4 ? 6 : 4;  // queries that share what is read of a block
+constexpr int kSums = kMaxRows > 4 ? 24 : 6;    // registers of their outputs
 
 struct Query {  // a row and a head: what the softmax has seen so far
   float most;
@@ -47,9 +49,31 @@ inline F shape_scores(const Attend& a, F dot, int low, int count) {
   return low > 0 ? keep_from(s, low, -__builtin_inff()) : s;
 }
 
-// H heads of one row meet the positions [low, count) of a block.
+// Columns [v, v + 16 V) of H outputs take the values of a block.
+template <int H, int V>
+inline void add_values(const float (*weights)[kTile], const F* fade, bool fades, int count,
+                       const float* values, int padded, float* outs) {
+  F acc[H][V];
+  for (int h = 0; h < H; ++h)
+    for (int v = 0; v < V; ++v) {
+      acc[h][v] = load(outs + h * padded + v * kTile);
+      if (fades) acc[h][v] = mul(acc[h][v], fade[h]);
+    }
+  for (int j = 0; j < count; ++j) {
+    F value[V];
+    for (int v = 0; v < V; ++v) value[v] = load(values + j * padded + v * kTile);
+    for (int h = 0; h < H; ++h) {
+      const F weight = set1(weights[h][j]);
+      for (int v = 0; v < V; ++v) acc[h][v] = fma(weight, value[v], acc[h][v]);
+    }
+  }
+  for (int h = 0; h < H; ++h)
+    for (int v = 0; v < V; ++v) store(outs + h * padded + v * kTile, acc[h][v]);
+}
+
+// H queries meet the positions [low, count) of a block.
 template <int H>
-inline void meet(const Attend& a, const Block& block, const float* q, int low, int count,
+inline void meet(const Attend& a, const Block& block, const float* const* q, int low, int count,
                  Query* queries, float* outs) {
   const int dim = a.head_dim, padded = dim_padded(dim);
   F even[H], odd[H];
@@ -57,45 +81,68 @@ inline void meet(const Attend& a, const Block& block, const float* q, int low, i
   for (int d = 0; d < dim; d += 2) {
     const F k0 = load(block.keys + 16 * d), k1 = load(block.keys + 16 * d + 16);
     for (int h = 0; h < H; ++h) {
-      even[h] = fma(set1(q[h * dim + d]), k0, even[h]);
-      odd[h] = fma(set1(q[h * dim + d + 1]), k1, odd[h]);
+      even[h] = fma(set1(q[h][d]), k0, even[h]);
+      odd[h] = fma(set1(q[h][d + 1]), k1, odd[h]);
     }
   }
   float weights[H][kTile];
   F fade[H];
+  bool fades = false;  // where no query saw a larger score than before, all fade by 1
   for (int h = 0; h < H; ++h) {
     const F s = shape_scores(a, add(even[h], odd[h]), low, count);
     const float before = queries[h].most, here = greatest(s);
     const float most = before > here ? before : here;
     const F p = exp(sub(s, set1(most)));
-    fade[h] = exp(set1(before - most));
-    float first[kTile];
-    store(first, fade[h]);
+    float first[kTile] = {1.0f};
+    fade[h] = set1(1.0f);
+    if (before < most) {
+      fade[h] = exp(set1(before - most));
+      store(first, fade[h]);
+      fades = true;
+    }
     queries[h].total = __builtin_fmaf(queries[h].total, first[0], sum(p));
     queries[h].most = most;
     store(weights[h], p);
   }
-  for (int v = 0; v < padded; v += kTile) {
-    F acc[H];
-    for (int h = 0; h < H; ++h) acc[h] = mul(load(outs + h * padded + v), fade[h]);
-    for (int j = 0; j < count; ++j) {
-      const F value = load(block.values + j * padded + v);
-      for (int h = 0; h < H; ++h) acc[h] = fma(set1(weights[h][j]), value, acc[h]);
-    }
-    for (int h = 0; h < H; ++h) store(outs + h * padded + v, acc[h]);
-  }
+  constexpr int V = kSums / H >= 4 ? 4 : kSums / H >= 2 ? 2 : 1;
+  int v = 0;
+  for (; v + V * kTile <= padded; v += V * kTile)
+    add_values<H, V>(weights, fade, fades, count, block.values + v, padded, outs + v);
+  for (; v < padded; v += kTile)
+    add_values<H, 1>(weights, fade, fades, count, block.values + v, padded, outs + v);
 }
 
 inline int first_position(const Attend& a, int position) {
   return a.window && position >= a.window ? position - a.window + 1 : 0;
 }
 
-inline void start(const Attend& a, Query* queries, float* outs) {
+inline void start(const Attend& a, bool sinks, Query* queries, float* outs) {
   const int padded = dim_padded(a.head_dim);
   for (int i = 0; i < a.rows * a.group; ++i) {
-    queries[i].most = a.sinks ? a.sinks[i % a.group] : -__builtin_inff();
-    queries[i].total = a.sinks ? 1.0f : 0.0f;
+    queries[i].most = sinks ? a.sinks[i % a.group] : -__builtin_inff();
+    queries[i].total = sinks ? 1.0f : 0.0f;
     for (int d = 0; d < padded; d += kTile) store(outs + i * padded + d, set1(0.0f));
+  }
+}
+
+inline float exp_of(float x) {
+  float lanes[kTile];
+  store(lanes, exp(set1(x)));
+  return lanes[0];
+}
+
+// What queries saw in one segment joins what they saw before.
+inline void merge(const Attend& a, const Query* seen, const float* seen_outs, Query* queries,
+                  float* outs) {
+  const int padded = dim_padded(a.head_dim);
+  for (int i = 0; i < a.rows * a.group; ++i) {
+    if (seen[i].most == -__builtin_inff()) continue;  // a window begins later
+    const float most = queries[i].most > seen[i].most ? queries[i].most : seen[i].most;
+    const float old = exp_of(queries[i].most - most), fresh = exp_of(seen[i].most - most);
+    queries[i].total = __builtin_fmaf(queries[i].total, old, seen[i].total * fresh);
+    queries[i].most = most;
+    for (int d = i * padded; d < (i + 1) * padded; d += kTile)
+      store(outs + d, fma(load(outs + d), set1(old), mul(load(seen_outs + d), set1(fresh))));
   }
 }
 
@@ -109,32 +156,75 @@ inline void finish(const Attend& a, const Query* queries, const float* outs) {
   }
 }
 
-}  // namespace
-
-void attend(const Attend& a) {
+// Queries [i, stop), heads of one row after those of another, meet the positions [low, count).
+inline void meet_all(const Attend& a, const Block& block, int i, int stop, int low, int count,
+                     Query* queries, float* outs) {
   const int padded = dim_padded(a.head_dim);
-  float* outs = a.scratch + 32 * padded;
-  Query* queries = (Query*)(outs + a.rows * a.group * padded);
-  start(a, queries, outs);
-  const int last = a.first + a.rows - 1;
-  for (int base = first_position(a, a.first) / 16 * 16; base <= last; base += 16) {
+  while (i < stop) {
+    const int n = least(kQueries, stop - i);
+    const float* q[kQueries];
+    for (int h = 0; h < n; ++h)
+      q[h] = a.q + (i + h) / a.group * a.q_stride + (i + h) % a.group * a.head_dim;
+    Query* seen = queries + i;
+    float* out = outs + i * padded;
+    if (n >= kQueries) meet<kQueries>(a, block, q, low, count, seen, out), i += kQueries;
+    else if (n >= 4) meet<4>(a, block, q, low, count, seen, out), i += 4;
+    else if (n == 3) meet<3>(a, block, q, low, count, seen, out), i += 3;
+    else if (n == 2) meet<2>(a, block, q, low, count, seen, out), i += 2;
+    else meet<1>(a, block, q, low, count, seen, out), i += 1;
+  }
+}
+
+// All rows meet what they see of the positions of one segment.
+inline void walk(const Attend& a, int segment, Query* queries, float* outs) {
+  start(a, false, queries, outs);
+  const int first = first_position(a, a.first) / 16 * 16, last = a.first + a.rows - 1;
+  const int from = segment * kSegment > first ? segment * kSegment : first;
+  for (int base = from; base <= least(last, (segment + 1) * kSegment - 1); base += 16) {
     const Block block = read_block(a, base);
-    for (int r = 0; r < a.rows; ++r) {
+    for (int r = 0, next; r < a.rows; r = next) {
       const int position = a.first + r, low = first_position(a, position) - base;
+      next = r + 1;
       if (position < base || low >= 16) continue;
       const int count = least(16, position + 1 - base);
-      for (int h = 0; h < a.group;) {
-        const int i = r * a.group + h, left = a.group - h;
-        const float* q = a.q + r * a.q_stride + h * a.head_dim;
-        float* out = outs + i * padded;
-        if (left >= kHeads) meet<4>(a, block, q, low, count, queries + i, out), h += 4;
-        else if (left == 3) meet<3>(a, block, q, low, count, queries + i, out), h += 3;
-        else if (left == 2) meet<2>(a, block, q, low, count, queries + i, out), h += 2;
-        else meet<1>(a, block, q, low, count, queries + i, out), h += 1;
-      }
+      // Rows that see the whole block go together.
+      if (low <= 0 && count == 16)
+        while (next < a.rows && first_position(a, a.first + next) <= base) ++next;
+      meet_all(a, block, r * a.group, next * a.group, low, count, queries, outs);
     }
   }
-  finish(a, queries, outs);
+}
+
+inline Query* queries_of(const Attend& a, float* part) {
+  return (Query*)(part + a.rows * a.group * dim_padded(a.head_dim));
+}
+
+}  // namespace
+
+void attend_part(const Attend& a, int32_t segment, float* part) {
+  walk(a, segment, queries_of(a, part), part);
+}
+
+void attend_merge(const Attend& a, float* parts, int64_t stride, int32_t count) {
+  float* whole = a.scratch;
+  start(a, a.sinks, queries_of(a, whole), whole);
+  for (int i = 0; i < count; ++i) {
+    float* part = parts + i * stride;
+    merge(a, queries_of(a, part), part, queries_of(a, whole), whole);
+  }
+  finish(a, queries_of(a, whole), whole);
+}
+
+void attend(const Attend& a) {
+  float* whole = a.scratch + 32 * dim_padded(a.head_dim);
+  float* part = whole + attend_part_floats(a.rows, a.group, a.head_dim);
+  start(a, a.sinks, queries_of(a, whole), whole);
+  const int last = (a.first + a.rows - 1) / kSegment;
+  for (int segment = first_position(a, a.first) / kSegment; segment <= last; ++segment) {
+    walk(a, segment, queries_of(a, part), part);
+    merge(a, queries_of(a, part), part, queries_of(a, whole), whole);
+  }
+  finish(a, queries_of(a, whole), whole);
 }
 
 }  // namespace ES_ISA

@@ -3,6 +3,10 @@
 #include "edgeserve/kernels.h"
 #include "vec.h"
 
+#ifdef __AMX_BF16__
+#include "bf16_amx.h"
+#endif
+
 namespace edgeserve {
 namespace ES_ISA {
 namespace {
@@ -76,6 +80,9 @@ inline void some_tiles(const Matmul& m, const uint8_t* const* panels, int tile, 
 void dequantise_tile(const Packed&, int32_t tile, float* panel);
 
 void matmul_bf16(const Matmul& m, int32_t start, int32_t stop) {
+#ifdef __AMX_BF16__
+  bf16_tiles(m, start, stop);
+#else
   const int64_t bytes = tile_bytes(m.weight->format, m.weight->in);
   for (int tile = start; tile < stop; tile += kPanels) {
     const int count = least(kPanels, stop - tile);
@@ -83,6 +90,7 @@ void matmul_bf16(const Matmul& m, int32_t start, int32_t stop) {
     for (int t = 0; t < count; ++t) panels[t] = m.weight->data + (tile + t) * bytes;
     some_tiles<Brain>(m, panels, tile, count);
   }
+#endif
 }
 
 void matmul_f32(const Matmul& m, int32_t start, int32_t stop) {

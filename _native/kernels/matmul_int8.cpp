@@ -3,6 +3,7 @@
 // Per group: an exact integer dot product, then one float multiply-add in group order. So a row's
 // result is the same for every size of the register block and on every instruction set.
 #include "edgeserve/kernels.h"
+#include "panel_int8.h"
 #include "vec.h"
 
 namespace edgeserve {
@@ -93,9 +94,10 @@ inline void rows_of_tile(const Matmul& m, const Walk& walk, int tile, int start,
 }
 
 constexpr int64_t kRowsBytes = 256 << 10;  // of activations that stay in L2 while tiles pass by
+constexpr int kFewRows = 8;                // more are worth unpacking a tile for
 
 template <int Bits, int Parts, bool Minimum, bool WideScale>
-void matmul(const Matmul& m, int tile_start, int tile_stop) {
+void few_rows(const Matmul& m, int tile_start, int tile_stop) {
   const Packed& w = *m.weight;
   const Format& f = w.format;
   const int64_t bytes = tile_bytes(f, w.in), scales = scale_bytes(f, w.in);
@@ -103,34 +105,95 @@ void matmul(const Matmul& m, int tile_start, int tile_stop) {
   walk.blocks = in_padded(w.in) / kBlock;
   while ((kBlock << walk.group_shift) < f.group) ++walk.group_shift;
   walk.zero = Minimum ? 0 : f.zero;
-  const int chunk = int(kRowsBytes / (walk.blocks * int64_t(sizeof(QuantBlock)))) / 8 * 8 + 8;
-  for (int from = 0; from < m.rows; from += chunk) {
-    const int to = least(m.rows, from + chunk);
-    for (int tile = tile_start; tile < tile_stop; ++tile) {
-      walk.scales = w.data + tile * bytes;
-      walk.minimums = walk.scales + scales;
-      walk.codes = walk.scales + codes_offset(f, w.in);
-      int r = from;
-      if (kMaxRows == 8)
-        for (; to - r > 4; r += 8)
-          rows_of_tile<Bits, Parts, Minimum, WideScale, kMaxRows>(m, walk, tile, r, least(8, to - r));
-      for (; to - r > 1; r += 4)
-        rows_of_tile<Bits, Parts, Minimum, WideScale, 4>(m, walk, tile, r, least(4, to - r));
-      if (to - r == 1) rows_of_tile<Bits, Parts, Minimum, WideScale, 1>(m, walk, tile, r, 1);
-    }
+  for (int tile = tile_start; tile < tile_stop; ++tile) {
+    walk.scales = w.data + tile * bytes;
+    walk.minimums = walk.scales + scales;
+    walk.codes = walk.scales + codes_offset(f, w.in);
+    int r = 0;
+    if (kMaxRows == 8)
+      for (; m.rows - r > 4; r += 8)
+        rows_of_tile<Bits, Parts, Minimum, WideScale, kMaxRows>(m, walk, tile, r,
+                                                                least(8, m.rows - r));
+    for (; m.rows - r > 1; r += 4)
+      rows_of_tile<Bits, Parts, Minimum, WideScale, 4>(m, walk, tile, r, least(4, m.rows - r));
+    if (m.rows - r == 1) rows_of_tile<Bits, Parts, Minimum, WideScale, 1>(m, walk, tile, r, 1);
   }
+}
+
+// `m` without its first rows.
+inline Matmul rows_from(const Matmul& m, int start) {
+  Matmul rest = m;
+  rest.x = (const QuantBlock*)m.x + start * m.x_stride;
+  rest.out = m.out + start * m.out_stride;
+  rest.rows = m.rows - start;
+  return rest;
+}
+
+// Rows [start, stop) of the unpacked tiles.
+template <int Bits, int Parts, bool Minimum>
+void panels_of_rows(const Matmul& m, const Shape& shape, const Panel* panels, int tile, int count,
+                    int start, int stop) {
+#ifdef __AMX_INT8__
+  if (Parts == 1) {
+    for (; start < stop; start += kMatrixRows)
+      for (int t = 0; t < count; ++t) matrix_rows<Minimum>(m, shape, panels[t], tile + t, start);
+    return;
+  }
+#endif
+  int t = 0;
+  for (; t + kPanelTiles <= count; t += kPanelTiles)
+    some_panels<Bits == 8, Parts, Minimum, kPanelTiles>(m, shape, panels + t, tile + t, start,
+                                                        stop);
+  for (; t < count; ++t)
+    some_panels<Bits == 8, Parts, Minimum, 1>(m, shape, panels + t, tile + t, start, stop);
+}
+
+// The first `rows` rows.
+template <int Bits, int Parts, bool Minimum>
+void unpacked(const Matmul& m, int tile_start, int tile_stop, int rows) {
+  const Packed& w = *m.weight;
+  Shape shape = {};
+  shape.blocks = in_padded(w.in) / kBlock;
+  while ((kBlock << shape.group_shift) < w.format.group) ++shape.group_shift;
+  shape.zero = (Minimum ? 0 : w.format.zero) - (Bits == 8 ? kWideBias : 0);
+#ifdef __AMX_INT8__
+  shape.is_signed = Parts == 1 && !Minimum;
+#endif
+  const int chunk = int(kRowsBytes / (shape.blocks * int64_t(sizeof(QuantBlock)))) / 48 * 48 + 48;
+  Panel panels[kPanels];
+  for (int tile = tile_start; tile < tile_stop; tile += kPanels) {
+    const int count = least(kPanels, tile_stop - tile);
+    for (int t = 0; t < count; ++t) {
+      panels[t] = panel_at(m.scratch, w.format, w.in, t);
+      unpack<Bits>(w, tile + t, shape, panels[t]);
+    }
+    for (int from = 0; from < rows; from += chunk)
+      panels_of_rows<Bits, Parts, Minimum>(m, shape, panels, tile, count, from,
+                                           least(from + chunk, rows));
+  }
+}
+
+template <int Bits, int Parts, bool Minimum>
+void matmul(const Matmul& m, int start, int stop) {
+  int rows = m.rows > kFewRows ? m.rows : 0;  // that are worth unpacking tiles for
+#ifdef __AMX_INT8__
+  if (Parts == 1) rows = m.rows / kMatrixRows * kMatrixRows;
+  if (rows) configure_int8();
+#endif
+  if (rows) unpacked<Bits, Parts, Minimum>(m, start, stop, rows);
+#ifdef __AMX_INT8__
+  if (rows) _tile_release();
+#endif
+  if (rows == m.rows) return;
+  const Matmul rest = rows_from(m, rows);
+  m.weight->format.wide_scale ? few_rows<Bits, Parts, Minimum, true>(rest, start, stop)
+                              : few_rows<Bits, Parts, Minimum, false>(rest, start, stop);
 }
 
 template <int Bits, int Parts>
 void choose(const Matmul& m, int start, int stop) {
-  const Format& f = m.weight->format;
-  if (f.minimum) {
-    f.wide_scale ? matmul<Bits, Parts, true, true>(m, start, stop)
-                 : matmul<Bits, Parts, true, false>(m, start, stop);
-  } else {
-    f.wide_scale ? matmul<Bits, Parts, false, true>(m, start, stop)
-                 : matmul<Bits, Parts, false, false>(m, start, stop);
-  }
+  m.weight->format.minimum ? matmul<Bits, Parts, true>(m, start, stop)
+                           : matmul<Bits, Parts, false>(m, start, stop);
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ void rope(const float*, const float*, int32_t, int32_t, bool, float*);
 void store_key(const float*, int32_t, int32_t, bool, uint8_t*);
 void store_value(const float*, int32_t, int32_t, bool, uint8_t*);
 void attend(const Attend&);
+void attend_part(const Attend&, int32_t, float*);
+void attend_merge(const Attend&, float*, int64_t, int32_t);
 
 #define ES_NAME_OF(isa) #isa
 #define ES_NAME(isa) ES_NAME_OF(isa)
@@ -29,6 +31,7 @@ const Kernels& table() {
       ES_NAME(ES_ISA), matmul_int8, matmul_bf16, matmul_f32, dequantise_tile, gather,
       quantise,        to_bf16,     rms_norm,    layer_norm, unary,           binary,
       gated,           rope,        store_key,   store_value, attend,
+      attend_part,     attend_merge,
   };
   return kernels;
 }

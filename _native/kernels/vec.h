@@ -7,7 +7,8 @@
 // linker keeps one copy of them, perhaps one that was compiled for a larger instruction set.
 //
 //   F            16 floats;  load store load_n store_n set1 add sub mul div fma max min sqrt
-//   I            16 int32 or 64 bytes;  load_i set1_i set4 (4 bytes to all lanes) to_f32 round_i
+//   I            16 int32 or 64 bytes;  load_i store_i sub_i8 set1_i set4 (4 bytes to all
+//                lanes) to_f32 round_i
 //   load_f16, load_bf16, store_bf16 (round to nearest even), store_i8
 //   dot4<Wide>   acc + sum over 4 bytes of (w - bias) * x; w unsigned, x signed. Wide: w may pass
 //                6 bits, bias is kWideBias; otherwise bias is 0. Exact, never saturates.

@@ -14,6 +14,8 @@ struct I {
 };
 
 constexpr int kMaxRows = 4;
+constexpr int kPanelRows = 3;
+constexpr int kPanelTiles = 1;
 constexpr int kWideBias = 128;
 
 static inline __m256i first(int n) {
@@ -112,6 +114,9 @@ static inline I load_i(const void* p) {
   const __m256i* q = (const __m256i*)p;
   return {_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)};
 }
+static inline void store_i(void* p, I x) {
+  _mm256_storeu_si256((__m256i*)p, x.a), _mm256_storeu_si256((__m256i*)p + 1, x.b);
+}
 static inline I set1_i(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 static inline I set4(const void* p) {
   int32_t x;
@@ -137,6 +142,9 @@ static inline I low_nibbles(I x) {
 }
 static inline I high_nibbles(I x) {
   return low_nibbles({_mm256_srli_epi16(x.a, 4), _mm256_srli_epi16(x.b, 4)});
+}
+static inline I sub_i8(I x, I y) {
+  return {_mm256_sub_epi8(x.a, y.a), _mm256_sub_epi8(x.b, y.b)};
 }
 template <int J>
 static inline I byte_of(I x) {

@@ -14,6 +14,8 @@ struct I {
 };
 
 constexpr int kMaxRows = 8;
+constexpr int kPanelRows = 6;
+constexpr int kPanelTiles = 2;
 #ifdef __AVX512VNNI__
 constexpr int kWideBias = 0;
 #else
@@ -76,6 +78,7 @@ static inline F load_f16(const uint16_t* p) {
 }
 
 static inline I load_i(const void* p) { return {_mm512_loadu_si512(p)}; }
+static inline void store_i(void* p, I a) { _mm512_storeu_si512(p, a.v); }
 static inline I set1_i(int32_t x) { return {_mm512_set1_epi32(x)}; }
 static inline I set4(const void* p) {
   int32_t x;
@@ -90,6 +93,7 @@ static inline I low_nibbles(I a) { return {_mm512_and_si512(a.v, _mm512_set1_epi
 static inline I high_nibbles(I a) {
   return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(15))};
 }
+static inline I sub_i8(I a, I b) { return {_mm512_sub_epi8(a.v, b.v)}; }
 template <int J>
 static inline I byte_of(I a) {
   return {_mm512_and_si512(_mm512_srli_epi32(a.v, 8 * J), _mm512_set1_epi32(255))};

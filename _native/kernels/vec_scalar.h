@@ -12,6 +12,8 @@ struct I {
 };
 
 constexpr int kMaxRows = 8;    // rows of a register block
+constexpr int kPanelRows = 6;  // the same against kPanelTiles panels
+constexpr int kPanelTiles = 2;
 constexpr int kWideBias = 0;   // what dot4<true> takes off the weights
 
 #define ES_LANES for (int i = 0; i < 16; ++i)
@@ -90,6 +92,7 @@ static inline float half_to_float(uint16_t h) {
 static inline F load_f16(const uint16_t* p) { F r; ES_LANES r.v[i] = half_to_float(p[i]); return r; }
 
 static inline I load_i(const void* p) { I r; std::memcpy(r.v, p, 64); return r; }
+static inline void store_i(void* p, I a) { std::memcpy(p, a.v, 64); }
 static inline I set1_i(int32_t x) { I r; ES_LANES r.v[i] = x; return r; }
 static inline I set4(const void* p) { int32_t x; std::memcpy(&x, p, 4); return set1_i(x); }
 static inline F to_f32(I a) { F r; ES_LANES r.v[i] = float(a.v[i]); return r; }
@@ -98,6 +101,14 @@ static inline int32_t sum_i(I a) { int32_t s = 0; ES_LANES s += a.v[i]; return s
 static inline void store_i8(int8_t* p, I a) { ES_LANES p[i] = int8_t(a.v[i]); }
 static inline I low_nibbles(I a) { ES_LANES a.v[i] &= 0x0f0f0f0f; return a; }
 static inline I high_nibbles(I a) { ES_LANES a.v[i] = (a.v[i] >> 4) & 0x0f0f0f0f; return a; }
+static inline I sub_i8(I a, I b) {
+  uint8_t x[64], y[64];
+  std::memcpy(x, a.v, 64);
+  std::memcpy(y, b.v, 64);
+  for (int i = 0; i < 64; ++i) x[i] = uint8_t(x[i] - y[i]);
+  std::memcpy(a.v, x, 64);
+  return a;
+}
 template <int J>
 static inline I byte_of(I a) { ES_LANES a.v[i] = (a.v[i] >> (8 * J)) & 0xff; return a; }
 static inline F bf16_low(I a) {

@@ -27,6 +27,12 @@ int64_t PageLayout::head_offset(int32_t layer, int32_t head) const {
 
 namespace {
 
+int32_t most_heads(const Program& program) {
+  int32_t heads = 0;
+  for (const KvSpec& layer : program.layers) heads = std::max(heads, layer.kv_heads);
+  return heads;
+}
+
 int64_t widest_row(const Program& program) {
   int64_t bytes = 0;
   for (const BufferSpec& spec : program.buffers) bytes = std::max(bytes, spec.row_bytes);
@@ -43,6 +49,8 @@ CpuForward::CpuForward(Program program, const Kernels& kernels, const CpuLimits&
       layout_(program_.layers, program_.kv_f32, limits.page_tokens),
       row_floats_(widest_row(program_)),
       scratch_floats_(most_scratch()),
+      part_floats_(most_part()),
+      most_kv_heads_(most_heads(program_)),
       threads_(threads, std::move(cpus)),
       storage_(size_t(layout_.page_bytes() * limits.pages)),
       arena_(size_t(program_.arena_row_bytes * limits.step_tokens +
@@ -69,6 +77,35 @@ int64_t CpuForward::most_scratch() const {
   return round_up(floats, 16) + row_floats_;
 }
 
+int64_t CpuForward::most_part() const {
+  int64_t floats = 0;
+  for (const Instruction& i : program_.instructions) {
+    if (i.code != Code::ATTEND) continue;
+    const KvSpec& kv = program_.layers[size_t(i.args[1])];
+    floats = std::max(floats, attend_part_floats(1, i.args[2] / kv.kv_heads, kv.head_dim));
+  }
+  return floats;
+}
+
+// A long row is cut into its segments where there are too few rows to keep all members busy.
+void CpuForward::plan_attention() {
+  const int32_t tiles = int32_t(tiles_.size()), members = threads_.members();
+  const bool few = members > 1 && tiles * most_kv_heads_ < 8 * members;
+  int32_t slots = 0;
+  units_.clear();
+  for (int32_t tile = 0; tile < tiles; ++tile) {
+    const bool cut = few && tiles_[size_t(tile)].count == 1;
+    const int32_t last = rows_[size_t(tiles_[size_t(tile)].row)].position / kSegment;
+    if (!cut || last == 0) units_.push_back({tile, 0, 1, 0});
+    for (int32_t segment = 0; cut && last > 0 && segment <= last; ++segment)
+      units_.push_back({tile, segment, last + 1, slots++});
+  }
+  const size_t floats = size_t(slots * most_kv_heads_ * part_floats_);
+  if (parts_.size() < floats) parts_.resize(floats);
+  const size_t counters = slots ? size_t(tiles * most_kv_heads_) : 0;
+  if (parts_done_.size() < counters) parts_done_ = std::vector<std::atomic<int32_t>>(counters);
+}
+
 void CpuForward::prepare(const Step& step) {
   if (step.tokens > limits_.step_tokens)
     throw std::runtime_error("a step of " + std::to_string(step.tokens) + " tokens, at most " +
@@ -89,9 +126,10 @@ void CpuForward::prepare(const Step& step) {
   }
   if (int32_t(rows_.size()) != step.tokens)
     throw std::runtime_error("the spans of a step do not cover its tokens");
+  plan_attention();
   tokens_ = step.tokens;
   outputs_ = step.output_count;
-  attends_ = int32_t(tiles_.size());
+  attends_ = int32_t(units_.size());
 }
 
 void CpuForward::run(const Step& step) {

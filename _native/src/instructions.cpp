@@ -203,12 +203,33 @@ void CpuForward::keep_head(const Instruction& i, int32_t row, int32_t head) {
 }
 
 void CpuForward::attend(const Instruction& i, Share share, int member) {
-  const int32_t kv_heads = program_.layers[size_t(i.args[1])].kv_heads;
-  for (int64_t unit = share.start; unit < share.stop; ++unit)
-    attend_tile(i, member, tiles_[size_t(unit / kv_heads)], int32_t(unit % kv_heads));
+  const int64_t units = int64_t(units_.size());
+  for (int64_t item = share.start; item < share.stop; ++item)
+    attend_unit(i, member, units_[size_t(item % units)], int32_t(item / units));
 }
 
-void CpuForward::attend_tile(const Instruction& i, int member, Tile tile, int32_t kv_head) {
+void CpuForward::attend_unit(const Instruction& i, int member, const Unit& unit, int32_t kv_head) {
+  const Tile tile = tiles_[size_t(unit.tile)];
+  const Attend job = attend_job(i, member, tile, kv_head);
+  if (unit.segments == 1) {
+    kernels_.attend(job);
+  } else {
+    const int64_t stride = most_kv_heads_ * part_floats_;
+    float* parts = parts_.data() + (unit.slot - unit.segment) * stride + kv_head * part_floats_;
+    kernels_.attend_part(job, unit.segment, parts + unit.segment * stride);
+    // Who is last merges, in the order of segments.
+    std::atomic<int32_t>& done = parts_done_[size_t(unit.tile * most_kv_heads_ + kv_head)];
+    if (done.fetch_add(1) + 1 < unit.segments) return;
+    done = 0;
+    kernels_.attend_merge(job, parts, stride, unit.segments);
+  }
+  const int32_t* forms = &i.args[6];
+  for (int32_t r = 0; r < tile.count; ++r)
+    emit(forms, tile.row + r, kv_head * job.group * job.head_dim, job.group * job.head_dim,
+         job.out + r * job.out_stride);
+}
+
+Attend CpuForward::attend_job(const Instruction& i, int member, Tile tile, int32_t kv_head) {
   const int32_t layer = i.args[1], *forms = &i.args[6];
   const KvSpec& kv = program_.layers[size_t(layer)];
   const int32_t group = i.args[2] / kv.kv_heads, width = group * kv.head_dim;
@@ -234,9 +255,7 @@ void CpuForward::attend_tile(const Instruction& i, int member, Tile tile, int32_
   job.window = i.args[3];
   job.sinks = i.args[4] < 0 ? nullptr : program_.vectors[size_t(i.args[4])] + kv_head * group;
   job.scratch = scratch(member);
-  kernels_.attend(job);
-  for (int32_t r = 0; r < tile.count; ++r)
-    emit(forms, tile.row + r, kv_head * width, width, job.out + r * job.out_stride);
+  return job;
 }
 
 void CpuForward::gated(const Instruction& i, Share share, int member) {

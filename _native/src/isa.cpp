@@ -5,6 +5,12 @@
 
 #include "edgeserve/kernels.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace edgeserve {
 
 #define ES_DECLARE(isa) \
@@ -25,6 +31,9 @@ ES_DECLARE(avx512_vnni)
 #endif
 #ifdef ES_HAS_AVX512_BF16
 ES_DECLARE(avx512_bf16)
+#endif
+#ifdef ES_HAS_AMX
+ES_DECLARE(amx)
 #endif
 #ifdef ES_HAS_NEON
 ES_DECLARE(neon)
@@ -49,10 +58,22 @@ bool has_avx512() {
 }
 bool has_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 bool has_bf16() { return has_vnni() && __builtin_cpu_supports("avx512bf16"); }
+
+// Besides the chip, the system must let this process use the matrix registers.
+bool has_amx() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!has_bf16() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  const unsigned needed = 1u << 22 | 1u << 24 | 1u << 25;  // bf16, tiles, int8
+  constexpr int request_permission = 0x1023, tile_data = 18;
+  return (d & needed) == needed && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
 #endif
 
 // Best first.
 const Choice kChoices[] = {
+#ifdef ES_HAS_AMX
+    {"amx", has_amx(), amx::table},
+#endif
 #ifdef ES_HAS_AVX512_BF16
     {"avx512_bf16", has_bf16(), avx512_bf16::table},
 #endif

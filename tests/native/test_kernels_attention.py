@@ -45,7 +45,7 @@ class Case:
         self.keys = rng.normal(size=(self.positions, self.dim)).astype(np.float32)
         self.values = rng.normal(size=(self.positions, self.dim)).astype(np.float32)
         self.page_tokens = int(rng.choice([16, 32, 64]))
-        self.pages = rng.permutation(20).astype(np.int32)
+        self.pages = rng.permutation(80).astype(np.int32)
         self.scale = self.dim**-0.5
 
     def attend(self, isa, start=0, stop=None, **options):
@@ -92,3 +92,19 @@ def test_attention_is_bitwise_the_same_in_any_chunking(isa, options):
         edges = [0, *map(int, cuts), 75]
         pieces = [case.attend(isa, start, stop, **options) for start, stop in pairwise(edges)]
         np.testing.assert_array_equal(np.concatenate(pieces), whole)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("options", [{}, {"window": 300}, {"sinks": True}], ids=str)
+def test_long_rows_are_a_softmax_and_bitwise_the_same_in_any_chunking(isa, options):
+    case, options = Case(positions=1060, heads=2, dim=12), dict(options)
+    if options.get("sinks"):
+        options["sinks"] = np.linspace(-1, 2, case.heads).astype(np.float32)
+    whole = case.attend(isa, **options)
+    expected = plain(
+        case.q[1000:], bf16(case.keys), bf16(case.values), 1000, scale=case.scale, **options
+    )
+    np.testing.assert_allclose(whole[1000:], expected, rtol=1e-4, atol=1e-5)
+    edges = [0, 500, 511, 512, 513, 520, 1023, 1024, 1025, 1060]
+    pieces = [case.attend(isa, start, stop, **options) for start, stop in pairwise(edges)]
+    np.testing.assert_array_equal(np.concatenate(pieces), whole)

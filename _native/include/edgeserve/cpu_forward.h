@@ -49,6 +49,11 @@ class CpuForward final : public Forward {
   struct Tile {
     int32_t row, count;
   };
+  // Attention of a tile, of all its segments or of one. Segments of a tile are neighbours; their
+  // parts lie in slots from `slot - segment` on.
+  struct Unit {
+    int32_t tile, segment, segments, slot;
+  };
   // What each row is, in the step that runs.
   struct Row {
     int32_t position;
@@ -80,7 +85,10 @@ class CpuForward final : public Forward {
   void keep(const Instruction&, Share share);
   void keep_head(const Instruction&, int32_t row, int32_t head);
   void attend(const Instruction&, Share share, int member);
-  void attend_tile(const Instruction&, int member, Tile tile, int32_t kv_head);
+  Attend attend_job(const Instruction&, int member, Tile tile, int32_t kv_head);
+  void attend_unit(const Instruction&, int member, const Unit& unit, int32_t kv_head);
+  void plan_attention();
+  int64_t most_part() const;
   void gated(const Instruction&, Share share, int member);
   void unary(const Instruction&, Share share, int member);
   void binary(const Instruction&, Share share, int member);
@@ -105,6 +113,8 @@ class CpuForward final : public Forward {
   const CpuLimits limits_;
   const PageLayout layout_;
   const int64_t row_floats_, scratch_floats_;  // of each member
+  const int64_t part_floats_;                  // of a part of attention: one row, one kv head
+  const int32_t most_kv_heads_;                // of a layer
   Threads threads_;
   Memory storage_;  // of pages
   Memory arena_;    // of buffers, then scratch of each member
@@ -117,6 +127,9 @@ class CpuForward final : public Forward {
   Step step_ = {};
   std::vector<Row> rows_;
   std::vector<Tile> tiles_;
+  std::vector<Unit> units_;
+  std::vector<float> parts_;    // [slot][kv head]
+  std::vector<std::atomic<int32_t>> parts_done_;  // [tile][kv head]
 };
 
 }  // namespace edgeserve

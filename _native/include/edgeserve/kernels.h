@@ -63,9 +63,15 @@ struct Attend {
 constexpr int32_t kAttendRows = 8;  // rows of a tile that share the reading of a page
 
 static inline int32_t dim_padded(int32_t head_dim) { return int32_t(round_up(head_dim, 16)); }
-// The keys and values of a block, and per query its output and what the softmax has seen.
+constexpr int32_t kSegment = 512;   // positions that a softmax runs over before it is merged
+
+// Per query its output and what the softmax has seen.
+static inline int64_t attend_part_floats(int32_t rows, int32_t group, int32_t head_dim) {
+  return round_up(int64_t(rows) * group * (dim_padded(head_dim) + 2), 16);
+}
+// The keys and values of a block, then the queries as a whole and those of a segment.
 static inline int64_t attend_scratch(int32_t group, int32_t head_dim) {
-  return 32 * dim_padded(head_dim) + int64_t(kAttendRows) * group * (dim_padded(head_dim) + 2);
+  return 32 * dim_padded(head_dim) + 2 * attend_part_floats(kAttendRows, group, head_dim);
 }
 
 struct Kernels {
@@ -89,6 +95,10 @@ struct Kernels {
   void (*store_key)(const float* key, int32_t head_dim, int32_t slot, bool f32, uint8_t* block);
   void (*store_value)(const float* value, int32_t head_dim, int32_t slot, bool f32, uint8_t* block);
   void (*attend)(const Attend&);
+  // The same in parts: each segment of positions [segment * kSegment, ...) into a part of its own of
+  // attend_part_floats(), then parts of `count` segments from the first on, `stride` floats apart.
+  void (*attend_part)(const Attend&, int32_t segment, float* part);
+  void (*attend_merge)(const Attend&, float* parts, int64_t stride, int32_t count);
 };
 
 // The best table this chip can run, or the named one. Throws std::runtime_error with the choices

@@ -32,11 +32,11 @@ def tiny_graph(name: str):
     return family.graph(checkpoint, GraphOptions(max_model_len=64)), checkpoint
 
 
-def load(name: str, folder, **changes) -> CpuForward:
+def load(name: str, folder, *, pages=PAGES, **changes) -> CpuForward:
     graph, checkpoint = tiny_graph(name)
     backend, chosen = CpuBackend(), options(**changes)
     layout = backend.pack(graph, checkpoint, chosen, folder, lambda *_: None)
-    return backend.load(graph, folder, layout, chosen, pages=PAGES, page_tokens=PAGE)
+    return backend.load(graph, folder, layout, chosen, pages=pages, page_tokens=PAGE)
 
 
 def prompt(seed: int = 0, length: int = LENGTH) -> np.ndarray:
@@ -84,6 +84,18 @@ def test_a_row_is_bitwise_the_same_among_others_and_on_any_number_of_threads(thr
     spans = [(0, 5, tables[0]), (0, 18, tables[1]), (40, 20, (3, 0, 5, 7)), (0, 1, tables[2])]
     got = forward.run(ids, spans, np.arange(23, 43, dtype=np.int32))
     np.testing.assert_array_equal(got, alone[40:])
+
+
+@pytest.mark.parametrize("name", ["mistral-window", sorted(tiny.VARIANTS)[0]])
+def test_a_long_row_is_bitwise_the_same_whoever_attends_to_which_part(name, tmp_path):
+    ids, table = prompt(length=1100), np.arange(80, dtype=np.int32)
+    whole = logits_of(load(name, tmp_path, pages=80, threads=1), ids, 500, table)
+    forward = load(name, tmp_path, pages=80, threads=3)
+    logits_of(forward, ids[:1090], 1000, table)
+    for position in range(1090, 1100):
+        span, wanted = (position, 1, table), np.zeros(1, np.int32)
+        row = forward.run(ids[position : position + 1], [span], wanted)
+        np.testing.assert_array_equal(row[0], whole[position])
 
 
 def test_a_copied_page_serves_like_the_original(tmp_path):
