@@ -40,12 +40,15 @@ def told(answer: httpx.Response) -> dict[str, Any]:
 
 
 def _empty() -> dict[str, Any]:
-    return {"text": "", "logprobs": [], "finish": None}
+    return {"text": "", "reasoning": "", "calls": [], "logprobs": [], "finish": None}
 
 
 def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
     message = part.get("delta") or part.get("message") or {}
     choice["text"] += part.get("text") or message.get("content") or ""
+    choice["reasoning"] += message.get("reasoning_content") or ""
+    for index, call in enumerate(message.get("tool_calls") or []):
+        _add_call(choice["calls"], call.get("index", index), call)
     choice["finish"] = part["finish_reason"] or choice["finish"]
     if "prompt_logprobs" in part:
         choice["prompt_logprobs"] = part["prompt_logprobs"]
@@ -55,3 +58,11 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
     elif logprobs:
         names = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
         choice["logprobs"] += list(zip(*(logprobs[name] for name in names), strict=True))
+
+
+def _add_call(calls: list[dict[str, str]], index: int, part: dict[str, Any]) -> None:
+    """Ids are fresh in every answer, so that only their form is compared."""
+    if index == len(calls):
+        assert part["type"] == "function" and part["id"].startswith("call_")
+        calls.append({"name": part["function"]["name"], "arguments": ""})
+    calls[index]["arguments"] += part["function"]["arguments"]
