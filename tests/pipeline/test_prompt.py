@@ -194,3 +194,38 @@ def test_a_template_without_tools_shows_them_in_the_system_message(
         '<|im_start|>assistant\n<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
         "<|im_end|>\n<|im_start|>user\n<tool_response>\n42\n</tool_response><|im_end|>"
     ) in tokens.text
+
+
+@pytest.mark.parametrize(
+    ("operator", "wish", "thinks"),
+    [
+        ("auto", {}, False),
+        ("auto", {"reasoning_effort": "low"}, True),
+        ("on", {}, True),
+        ("on", {"enable_thinking": False}, False),
+        ("on", {"reasoning_effort": "minimal"}, False),
+        ("off", {}, False),
+        ("off", {"reasoning_effort": "high"}, False),
+        ("off", {"enable_thinking": False}, False),
+    ],
+)
+def test_the_operator_decides_about_thinking(
+    make_model: MakeModel, operator: str, wish: dict[str, Any], thinks: bool
+) -> None:
+    model = make_model(EngineDouble(), enable_thinking=operator)
+    call = Call(prompts=(Chat(messages=USER),), params=SamplingParams(**wish))
+    (tokens,) = model.encoder.encode_now(call)
+    assert tokens.text.endswith("<think>") is thinks
+
+
+@pytest.mark.parametrize(
+    "wish", [{"enable_thinking": True}, {"chat_template_kwargs": {"enable_thinking": True}}]
+)
+def test_thinking_that_is_switched_off_is_refused(
+    make_model: MakeModel, wish: dict[str, Any]
+) -> None:
+    model = make_model(EngineDouble(), enable_thinking="off")
+    call = Call(prompts=(Chat(messages=USER),), params=SamplingParams(**wish))
+    with pytest.raises(InvalidRequest) as caught:
+        model.encoder.encode_now(call)
+    assert caught.value.param == "enable_thinking"
