@@ -30,8 +30,14 @@ class Guide(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Kind
     grammar: str
+    param: str | None = None  # where it stands in the body, for errors
     start_after: int | None = None  # token id: nothing is enforced until it was generated
     jump_forward: bool = False  # append forced tokens without a forward pass
+
+    @property
+    def has_free_text(self) -> bool:
+        """Whether only parts of the text follow the grammar."""
+        return self.kind == "structural_tag"
 
     @property
     def is_json(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from edgeserve.errors import InvalidRequest, UnsupportedFeature
+from edgeserve.errors import InvalidRequest
 
 MAX_LOGPROBS = 50  # alternatives per token
 MAX_CHOICES = 128
@@ -169,7 +169,12 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     enable_thinking: bool | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: Mapping[str, Any] | None = None
-    guided_decoding: object | None = None
+
+    # What the text must follow; at most one of them. `guided_decoding` may be a pair of mode and
+    # guide, ("regex", "[a-z]+").
+    response_format: Mapping[str, Any] | None = None
+    guided_decoding: Mapping[str, Any] | Sequence[Any] | None = None
+    structured_outputs: Mapping[str, Any] | None = None
 
     reuse_context: bool | None = None
     cache_generated_tokens: bool | None = None
@@ -190,11 +195,6 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         self._check_together()
 
     def _check_together(self) -> None:
-        if self.guided_decoding is not None:
-            raise UnsupportedFeature(
-                "this version does not constrain decoding; leave out 'guided_decoding'",
-                param="guided_decoding",
-            )
         limit, newer = self.max_tokens, self.max_completion_tokens
         if limit is not None and newer is not None and limit != newer:
             raise InvalidRequest(
@@ -242,10 +242,20 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         return tuple(dict.fromkeys(text for text in stop if text))
 
     @property
+    def surfaces(self) -> dict[str, Any]:
+        """The fields that say what the text must follow, as `text.guide.wish` reads them."""
+        given = {name: getattr(self, name) for name in SURFACES}
+        pair = given["guided_decoding"]
+        if isinstance(pair, (list, tuple)):
+            given["guided_decoding"] = {pair[0]: pair[1]}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
     def biases(self) -> tuple[tuple[int, float], ...]:
         return tuple(sorted((int(key), float(v)) for key, v in (self.logit_bias or {}).items()))
 
 
+SURFACES = ("response_format", "guided_decoding", "structured_outputs")
 FLAGS = (
     "include_stop_str_in_output",
     "ignore_eos",
@@ -309,6 +319,14 @@ def _check_mapping(name: str, value: object) -> None:
         raise bad(name, "an object")
 
 
+def _check_guide(name: str, value: object) -> None:
+    if name == "guided_decoding" and isinstance(value, (list, tuple)):
+        if len(value) != 2 or not isinstance(value[0], str):
+            raise bad(name, "an object, or a pair of mode and guide")
+    elif not isinstance(value, dict):
+        raise bad(name, "an object")
+
+
 CHECKS: Mapping[str, Callable[[str, object], None]] = {
     "stop": _check_texts,
     "bad_words": _check_words,
@@ -317,6 +335,7 @@ CHECKS: Mapping[str, Callable[[str, object], None]] = {
     "logprobs": _check_logprobs,
     "reasoning_effort": _check_effort,
     "chat_template_kwargs": _check_mapping,
+    **dict.fromkeys(SURFACES, _check_guide),
 }
 
 

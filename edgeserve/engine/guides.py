@@ -262,7 +262,8 @@ class Follower:
         refused = "NoExtension" in error or "doesn't satisfy" in error
         if error and not refused:  # a limit of its automaton
             reason = error.splitlines()[0][:200]
-            self.failed = InvalidRequest(f"the guide is too complex to enforce: {reason}")
+            text = f"the guide is too complex to enforce: {reason}"
+            self.failed = InvalidRequest(text, param=self._guide.param)
             return
         text = why or "no token can continue the text that the grammar asks for"
         self.failed = InternalError(f"the structured output came to a dead end: {text}")

@@ -66,6 +66,8 @@ class SupervisedFront:
 
     async def close(self) -> None:
         await self._supervisor.close()
+        if self._model is not None:
+            self._model.close()
 
     def _changed(self, status: Status) -> None:
         if status.stage:

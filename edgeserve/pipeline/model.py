@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from edgeserve.generation import GenerationRequest
+from edgeserve.guide import Guide
 from edgeserve.model_info import ModelInfo
 from edgeserve.pipeline.answer import Answer
 from edgeserve.pipeline.call import Call
+from edgeserve.pipeline.guides import GuideDesk, by_prompt
 from edgeserve.pipeline.prompt import Encoder, Thinking, Tokens, param_of
 from edgeserve.pipeline.reading import AUTO, Readers
 from edgeserve.sampling import SEED_MASK, SamplerDefaults, SamplerSettings, bad, resolve
@@ -51,6 +53,7 @@ class ServedModel:
         tokenizer: Tokenizer,
         template: ChatTemplate | None,
         options: ModelOptions,
+        guides: GuideDesk | None = None,
     ) -> None:
         self.info = info
         self.name = options.name or info.name
@@ -72,6 +75,7 @@ class ServedModel:
             tool=options.tool_call_parser,
             reasoning=options.reasoning_parser,
         )
+        self._guides = guides or GuideDesk()
         self._generator = generator
         self._options = options
 
@@ -88,27 +92,40 @@ class ServedModel:
 
     def with_options(self, options: ModelOptions, generator: Generator) -> ServedModel:
         """The same model with other wishes of its operator, reached another way."""
-        return ServedModel(self.info, generator, self.tokenizer, self.template, options)
+        return ServedModel(
+            self.info, generator, self.tokenizer, self.template, options, self._guides
+        )
+
+    def close(self) -> None:
+        """End what makes guides. Calls with one cannot start any more."""
+        self._guides.close()
 
     async def start(self, call: Call) -> Answer:
         """The admitted call. Raises an `EdgeserveError` for what is wrong with it (nothing was
         sent then), or for an engine that refuses it."""
         prompts = await self.encoder.encode(call)
-        requests, clipped = self.requests(call, prompts)
+        reading = self._readers.reading(call, prompts)
+        guide = await self._guides.make(call)
+        guides = by_prompt(guide, call, prompts, self._readers, self.encoder)
+        requests, clipped = self.requests(call, prompts, guides)
         params = call.params
         return await Answer.open(
             self._generator,
             prompts,
             requests,
-            self._readers.reading(call, prompts),
+            reading,
             clipped=clipped,
             window=max(1, 2 * self.info.limits.seats // params.drawn),
             kept=params.choices,
         )
 
-    def requests(self, call: Call, prompts: list[Tokens]) -> tuple[list[GenerationRequest], bool]:
+    def requests(
+        self, call: Call, prompts: list[Tokens], guides: Sequence[Guide | None]
+    ) -> tuple[list[GenerationRequest], bool]:
         """One request per prompt, and whether a wished max_tokens was clipped."""
         params = call.params
+        # A text that follows a guide ends where the guide lets it, and nowhere else.
+        ends_freely = all(guide is None or guide.has_free_text for guide in guides)
         samplers = apart(self.settings(call), prompts, fixed=params.seed is not None)
         wished = params.token_limit or self._options.default_max_tokens or call.default_max_tokens
         prompt_logprobs = params.prompt_logprobs
@@ -130,13 +147,14 @@ class ServedModel:
                     sampler=sampler,
                     max_tokens=max_tokens,
                     choices=params.drawn,
-                    stop=params.stops,
+                    stop=params.stops if ends_freely else (),
                     include_stop=bool(params.include_stop_str_in_output),
-                    stop_token_ids=tuple(params.stop_token_ids or ()),
+                    stop_token_ids=tuple(params.stop_token_ids or ()) if ends_freely else (),
                     ignore_eos=bool(params.ignore_eos),
                     skip_special_tokens=params.skip_special_tokens is not False,
                     logprobs=0 if is_ranked else params.alternatives,
                     prompt_logprobs=prompt_logprobs,
+                    guide=guides[index],
                     reuse_context=params.reuse_context is not False,
                     cache_generated_tokens=params.cache_generated_tokens is not False,
                     cache_salt=call.cache_salt,

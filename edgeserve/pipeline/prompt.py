@@ -106,6 +106,10 @@ class Encoder:
 
         return detokenize() if len(ids) <= INLINE_CHARS else await asyncio.to_thread(detokenize)
 
+    def thinks(self, params: SamplingParams) -> bool:
+        """Whether the template is asked for reasoning."""
+        return bool(template_options(params, thinking=self._thinking)["enable_thinking"])
+
     @contextmanager
     def _plugin(self) -> Iterator[None]:
         """Tokenizer and template may be a plugin's: what it breaks is a fault of its own."""

@@ -115,6 +115,19 @@ class Readers:
         ]
         return Reading(channels, one_call=not call.parallel_tool_calls)
 
+    def end_of_reasoning(
+        self, call: Call, prompt: Prompt, tokens: Tokens, *, thinks: bool
+    ) -> int | None:
+        """The token that ends the reasoning before the content of the answer; None when there is
+        no reasoning. `thinks`: the template was asked for it."""
+        if not isinstance(prompt, Chat) or not prompt.apply_chat_template:
+            return None
+        own_tool, own_reasoning = self._own
+        parsers = self._parsers(
+            call.tool_parser or own_tool, call.reasoning_parser or own_reasoning
+        )
+        return parsers.end_of_reasoning(tokens.text, _prefill(prompt), thinks=thinks)
+
     def _channels(
         self, prompt: Prompt, tokens: Tokens, parsers: Parsers, call: Call, *, reads_calls: bool
     ) -> Channels | None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from edgeserve.errors import InvalidRequest, UnsupportedFeature
+from edgeserve.errors import InvalidRequest
 from edgeserve.sampling import SamplerDefaults, SamplerSettings, SamplingParams, resolve
 
 OPENAI = SamplerSettings(seed=0)
@@ -82,10 +82,14 @@ def test_more_minimum_than_maximum_is_refused() -> None:
     assert caught.value.param == "min_tokens"
 
 
-def test_constrained_decoding_is_refused_until_it_exists() -> None:
-    with pytest.raises(UnsupportedFeature):
-        SamplingParams(guided_decoding=("json", "{}"))
-    SamplingParams(guided_decoding=None)
+def test_what_the_text_must_follow_is_told_in_objects_or_as_a_pair() -> None:
+    pair = SamplingParams(guided_decoding=("regex", "a*"))
+    assert pair.surfaces == SamplingParams(guided_decoding={"regex": "a*"}).surfaces
+    assert SamplingParams(guided_decoding=None).surfaces == {}
+    for name in ("response_format", "guided_decoding", "structured_outputs"):
+        with pytest.raises(InvalidRequest) as caught:
+            SamplingParams(**{name: "regex"})
+        assert caught.value.param == name
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Fields that the API knows and this version does not carry out.
 
-A value that asks for nothing (`functions: []`, `response_format: {"type": "text"}`) passes; any
-other is a 400 that names the field, so no wish is ever dropped silently.
+A value that asks for nothing (`functions: []`, `modalities: ["text"]`) passes; any other is a 400
+that names the field, so no wish is ever dropped silently.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from edgeserve.protocol.openai.harmless import Harmless
 class Later(Harmless, frozen=True, kw_only=True, forbid_unknown_fields=True):
     functions: Any = None
     function_call: Any = None
-    response_format: Any = None
-    guided_decoding: Any = None
-    structured_outputs: Any = None
     modalities: Any = None
     audio: Any = None
     prediction: Any = None
@@ -31,9 +28,6 @@ class Later(Harmless, frozen=True, kw_only=True, forbid_unknown_fields=True):
 NOTHING: dict[str, tuple[Any, ...]] = {  # values that ask for nothing
     "functions": ([],),
     "function_call": ("none", "auto"),
-    "response_format": ({"type": "text"},),
-    "guided_decoding": ({},),
-    "structured_outputs": ({},),
     "modalities": (["text"], []),
     "suffix": ("",),
 }

@@ -8,7 +8,7 @@ import msgspec
 
 from edgeserve.errors import InvalidRequest
 from edgeserve.protocol.openai.later import Later
-from edgeserve.sampling import SamplingParams
+from edgeserve.sampling import SURFACES, SamplingParams
 
 
 class StreamOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +44,9 @@ class Request(Later, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prompt_logprobs: int | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    response_format: dict[str, Any] | None = None
+    guided_decoding: dict[str, Any] | None = None
+    structured_outputs: dict[str, Any] | None = None
     reuse_context: bool | None = None
     cache_generated_tokens: bool | None = None
     priority: int | None = None
@@ -93,6 +96,7 @@ SAMPLING = (
     "reuse_context",
     "cache_generated_tokens",
     "max_tokens",
+    *SURFACES,
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from edgeserve.errors import UnsupportedFeature
 from edgeserve.generation import Finish, Piece
 from edgeserve.text.channels.calls import Calls, Tools, call_id
 from edgeserve.text.channels.delta import Content, Delta, End, Reasoning
@@ -47,6 +48,27 @@ class Parsers:
     def reads_all(self) -> bool:
         """Whether an answer without calls has to be read too."""
         return self.reasoning != "none" or self.tool == HARMONY
+
+    def end_of_reasoning(self, prompt: str, prefill: str = "", *, thinks: bool) -> int | None:
+        """The token after which content begins; None when the answer begins with it. `thinks`: the
+        template was asked for reasoning, which the model may open itself."""
+        if HARMONY in (self.tool, self.reasoning):
+            raise UnsupportedFeature(
+                "the answers of this model have channels, which no guide goes with yet",
+                param="response_format",
+            )
+        tags = REASONING_PARSERS[self.reasoning]
+        if tags is None or not (tags.inside(prompt, prefill) or (thinks and not prefill)):
+            return None
+        if prompt.rstrip().endswith(tags.end):
+            return None
+        if self._end_id is None:
+            raise UnsupportedFeature(
+                "no single token ends this model's reasoning, so no guide can follow it; switch "
+                "thinking off",
+                param="enable_thinking",
+            )
+        return self._end_id
 
     def channels(
         self,

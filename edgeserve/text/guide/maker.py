@@ -62,6 +62,7 @@ class GuideMaker:
         return Guide(
             kind=wish.kind,
             grammar=grammar,
+            param=wish.param,
             start_after=start_after,
             jump_forward=wish.jump_forward,
         )

@@ -1,0 +1,67 @@
+"""What the answer of a call must follow, read and proved before anything is sent to an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edgeserve.errors import UnsupportedFeature
+from edgeserve.guide import Guide
+from edgeserve.pipeline.call import Call, Chat
+
+if TYPE_CHECKING:
+    from edgeserve.pipeline.prompt import Encoder, Tokens
+    from edgeserve.pipeline.reading import Readers
+    from edgeserve.text.guide.maker import GuideMaker
+
+
+class GuideDesk:
+    """One per process and model. What makes guides is loaded, and its processes are started, when
+    the first guide is asked for."""
+
+    def __init__(self) -> None:
+        self._maker: GuideMaker | None = None
+
+    async def make(self, call: Call) -> Guide | None:
+        """The guide that a call asks for; None when it asks for none. Raises InvalidRequest."""
+        surfaces = call.params.surfaces
+        if not surfaces:
+            return None
+        from edgeserve.text.guide.wish import read_wish
+
+        wish = read_wish(surfaces)
+        if wish is None:
+            return None
+        if any(isinstance(prompt, Chat) and prompt.tools for prompt in call.prompts):
+            name = wish.param.partition(".")[0]
+            raise UnsupportedFeature(
+                f"'{name}' leaves no room for the calls of 'tools'; send one of them", param=name
+            )
+        if self._maker is None:
+            from edgeserve.text.guide.maker import GuideMaker
+
+            self._maker = GuideMaker()
+        return await self._maker.make(surfaces)
+
+    def close(self) -> None:
+        if self._maker is not None:
+            self._maker.close()
+
+
+def by_prompt(
+    guide: Guide | None,
+    call: Call,
+    prompts: Sequence[Tokens],
+    readers: Readers,
+    encoder: Encoder,
+) -> list[Guide | None]:
+    """The guide of each prompt: it begins where the reasoning of its answer ends."""
+    if guide is None:
+        return [None] * len(prompts)
+    guides: list[Guide | None] = []
+    for prompt, tokens in zip(call.prompts, prompts, strict=True):
+        mark = readers.end_of_reasoning(call, prompt, tokens, thinks=encoder.thinks(call.params))
+        guides.append(msgspec.structs.replace(guide, start_after=mark))
+    return guides
