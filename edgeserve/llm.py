@@ -241,6 +241,7 @@ class LLM:
                 server.stop()
             self._idle.wait_for(lambda: not self._calls)
         self._stop()
+        self._model.close()
 
     def __enter__(self) -> LLM:
         return self
