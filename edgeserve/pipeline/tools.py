@@ -24,6 +24,8 @@ def offered(tools: Sequence[Tool] | None, choice: object = None) -> tuple[Tool, 
     `tool_choice`."""
     names = _names(tools or ())
     wanted = _wanted(choice)
+    if isinstance(wanted, list):
+        return tuple(_chosen(name, tools or (), names) for name in wanted)
     if wanted in (None, "auto"):
         return tuple(tools or ())
     if wanted == "none":
@@ -34,27 +36,50 @@ def offered(tools: Sequence[Tool] | None, choice: object = None) -> tuple[Tool, 
         )
     if wanted == "required":
         return tuple(tools)
-    if wanted not in names:
+    return (_chosen(wanted, tools, names),)
+
+
+def _chosen(name: str, tools: Sequence[Tool], names: list[str]) -> Tool:
+    if name not in names:
         raise InvalidRequest(
             f"'tool_choice' names a tool that is not in 'tools'; there are: {', '.join(names)}",
             param="tool_choice",
         )
-    return (tools[names.index(wanted)],)
+    return tools[names.index(name)]
 
 
-def _wanted(choice: object) -> str | None:
-    """A mode or a name. A tool that has the name of a mode is chosen by the long form only."""
+def must_call(choice: object) -> bool:
+    """Whether the answer must be calls."""
+    return _wanted(choice) not in (None, "auto", "none")
+
+
+def is_named(choice: object) -> bool:
+    """Whether it must be one call of one tool."""
+    return must_call(choice) and choice != "required"
+
+
+def _wanted(choice: object) -> str | list[str] | None:
+    """A mode, a name or several names."""
     if choice is None or isinstance(choice, str):
         return choice
     if not isinstance(choice, Mapping):
         raise WrongType("tool_choice", "a string or an object", _noun(choice))
     kind = choice.get("type", "function")
+    allowed = choice.get("allowed_tools")
+    if kind == "allowed_tools" and isinstance(allowed, Mapping):
+        return [
+            _named(one) for one in _of(allowed, "tools", list, "tool_choice.allowed_tools") or ()
+        ]
     if kind != "function":
         raise UnsupportedFeature(
-            "'tool_choice' of another type than 'function' is not supported",
+            "'tool_choice' of another type than 'function' or 'allowed_tools' is not supported",
             param="tool_choice.type",
         )
-    function = choice.get("function", choice)
+    return _named(choice)
+
+
+def _named(choice: object) -> str:
+    function = choice.get("function", choice) if isinstance(choice, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(name, str):
         raise InvalidRequest(

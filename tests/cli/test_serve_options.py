@@ -98,3 +98,13 @@ def test_sampling_flags_become_server_defaults() -> None:
 def test_a_request_timeout_of_zero_is_off() -> None:
     assert options("--request-timeout", "0").engine.request_timeout_s is None
     assert options("--request-timeout", "9").engine.request_timeout_s == 9
+
+
+def test_an_unknown_parser_is_refused_before_anything_starts() -> None:
+    for flag in ("--tool-call-parser", "--reasoning-parser"):
+        with pytest.raises(BadConfig, match=f"{flag} 'nonsense' is unknown; use one of auto"):
+            options(flag, "nonsense")
+    for name in ("auto", "generic", "hermes", "qwen3_xml", "nemotron", "openai"):
+        assert options("--tool-call-parser", name).tool_call_parser == name
+    for name in ("auto", "none", "qwen3", "deepseek_r1", "nemotron"):
+        assert options("--reasoning-parser", name).reasoning_parser == name

@@ -23,6 +23,10 @@ def asked(name: str, arguments: Any = "{}", id: str = "call_1") -> dict[str, Any
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
+def allowed(*tools: Any) -> dict[str, Any]:
+    return {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": list(tools)}}
+
+
 def chat(*messages: dict[str, Any], **fields: Any) -> Chat:
     body = {"messages": list(messages) or [USER], **fields}
     (prompt,) = chat_call(read_chat(json.dumps(body).encode())).prompts
@@ -37,6 +41,7 @@ def refused(*messages: dict[str, Any], **fields: Any) -> tuple[str | None, str]:
     return caught.value.param, caught.value.code
 
 
+B_NAMED = {"type": "function", "function": {"name": "b"}}
 A, B = tool("a", parameters={"type": "object", "x-kept": 1}), tool("b")
 
 
@@ -50,6 +55,8 @@ A, B = tool("a", parameters={"type": "object", "x-kept": 1}), tool("b")
         ("b", ["b"]),
         ({"type": "function", "function": {"name": "b"}}, ["b"]),
         ({"type": "function", "name": "a"}, ["a"]),
+        (allowed(B_NAMED), ["b"]),
+        (allowed(), []),
     ],
 )
 def test_a_choice_says_what_is_offered(choice: Any, names: list[str]) -> None:
@@ -100,6 +107,8 @@ def test_tools_reach_the_template_as_they_were_sent() -> None:
         ({"tools": [A], "tool_choice": "c"}, "tool_choice", "invalid_value"),
         ({"tools": [A], "tool_choice": {"type": "function"}}, "tool_choice", "invalid_value"),
         ({"tools": [A], "tool_choice": {"type": "x"}}, "tool_choice.type", "unsupported_feature"),
+        ({"tools": [A], "tool_choice": allowed(B_NAMED)}, "tool_choice", "invalid_value"),
+        ({"tools": [A], "tool_choice": allowed(1)}, "tool_choice", "invalid_value"),
         ({"tools": [A], "tool_choice": 1}, "tool_choice", "invalid_type"),
         ({"parallel_tool_calls": "no"}, "parallel_tool_calls", "invalid_type"),
         ({"functions": [{"name": "a"}]}, "functions", "unsupported_feature"),
