@@ -60,6 +60,7 @@ cdef extern from "edgeserve/sequence.h" namespace "edgeserve" nogil:
         void set_mask(const uint32_t*, int32_t) except +
         const CReasoning& reasoning()
         cbool needs_mask()
+        int32_t constraint_start()
         int32_t forced()
         cbool constrained
 

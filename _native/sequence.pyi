@@ -85,10 +85,15 @@ class Sequence:
         """Whether the constraint holds for the next token: `constrained`, not in reasoning (unless
         its settings say so), and no forced id comes next."""
     @property
+    def constraint_start(self) -> int:
+        """Position in `tokens()` of the first token that a constraint speaks of; `length` while
+        that is to come."""
+    @property
     def constrained(self) -> bool:
         """Whether tokens need masks: while `needs_mask`, sampling without one is `Reason.LOGITS`.
 
-        While True, no start marker begins reasoning again: the constraint says what follows."""
+        While True, no start marker begins reasoning again: the constraint says what follows. And
+        no end of sequence or stop token is chosen in reasoning before the constraint began."""
     @constrained.setter
     def constrained(self, value: bool) -> None: ...
     def set_mask(self, bits: object) -> None:

@@ -159,6 +159,10 @@ cdef class Sequence:
         return self.sequence.needs_mask()
 
     @property
+    def constraint_start(self):
+        return self.sequence.constraint_start()
+
+    @property
     def constrained(self):
         return self.sequence.constrained
 

@@ -33,8 +33,8 @@ class ReasoningRules(msgspec.Struct, frozen=True, kw_only=True):
     tokens count for everything as if they were chosen.
 
     Within reasoning: stop strings do not end the choice; end-of-sequence ids, `stop_token_ids` and
-    `max_tokens` do, and `min_tokens` counts. A guide rests, unless `constrained`; once it is in
-    force, start markers mean nothing.
+    `max_tokens` do, and `min_tokens` counts. A guide rests, unless `constrained`, and until it is
+    in force no end is chosen; from then on start markers mean nothing.
     """
 
     starts_inside: bool = False  # the prompt ends inside reasoning

@@ -23,6 +23,10 @@ void forbid(float* logits, int32_t vocab, const std::vector<int32_t>& ids) {
   }
 }
 
+bool forbids_end(const Draft& draft) {
+  return draft.goes_on || draft.generated < draft.settings.min_tokens;
+}
+
 // The last token of a word is forbidden where the tokens so far end with all before it.
 void forbid_words(const Draft& draft, float* logits, int32_t vocab) {
   const std::vector<int32_t>& tokens = draft.tokens;
@@ -86,7 +90,7 @@ Sampler::Sampler(int32_t vocab) : vocab_(vocab), weights_(vocab), sums_(blocks_o
 bool Sampler::edits(const Draft& draft) {
   const SamplerSettings& settings = draft.settings;
   return !settings.bias.empty() || !settings.bad_words.empty() || !settings.suppress_ids.empty() ||
-         (draft.generated < settings.min_tokens && !settings.end_ids.empty()) ||
+         (forbids_end(draft) && !settings.end_ids.empty()) ||
          draft.mask != nullptr || settings.has_penalties();
 }
 
@@ -97,7 +101,7 @@ void Sampler::edit(const Draft& draft, float* logits) const {
   }
   forbid(logits, vocab_, settings.suppress_ids);
   if (!settings.bad_words.empty()) forbid_words(draft, logits, vocab_);
-  if (draft.generated < settings.min_tokens) forbid(logits, vocab_, settings.end_ids);
+  if (forbids_end(draft)) forbid(logits, vocab_, settings.end_ids);
   if (draft.mask != nullptr) apply_mask(draft, logits, vocab_);
   if (settings.has_penalties()) draft.penalties.apply(settings, logits, vocab_);
 }

@@ -120,7 +120,8 @@ void Sequence::release() {
 
 Draft Sequence::draft() const {
   return {settings_.sampler, penalties_, tokens_, generated(), choice_,
-          mask_.empty() ? nullptr : mask_.data(), static_cast<int32_t>(mask_.size())};
+          mask_.empty() ? nullptr : mask_.data(), static_cast<int32_t>(mask_.size()),
+          constrained && constraint_rests()};
 }
 
 void Sequence::advance(int32_t token, Piece& piece) {

@@ -65,10 +65,9 @@ class Guided:
         sequence = self.sequence
         if sequence.length == self.followed:
             return
-        if not sequence.phase:
-            start = max(self.followed, sequence.phase_start)
-            for token in sequence.tokens()[start:]:
-                self.follower.accept(token)
+        start = max(self.followed, sequence.constraint_start)
+        for token in sequence.tokens()[start:]:
+            self.follower.accept(token)
         self.followed = sequence.length
 
     def jump(self, core: Core) -> None:

@@ -245,9 +245,10 @@ def test_masks_are_asked_for_after_reasoning_only() -> None:
     how = ReasoningRules(starts_inside=True, start_markers=((3,),), budget=4, closing=CLOSING)
     sequence = bench.sequence(PROMPT, max_tokens=10, reasoning=how)
     sequence.constrained = True
-    assert not sequence.needs_mask
+    assert not sequence.needs_mask and sequence.constraint_start == sequence.length
     outcome = bench.core.run([(sequence, 7)], 100)
     assert outcome.reason is Reason.LOGITS and sequence.generated == 7 and sequence.needs_mask
+    assert sequence.constraint_start == sequence.phase_start == 14
     only = np.array([1 << 3, 0], np.int32)
     for _ in range(3):
         sequence.set_mask(only)
@@ -258,12 +259,27 @@ def test_masks_are_asked_for_after_reasoning_only() -> None:
     assert sequence.finish == Finish.LENGTH and sequence.reasoning_tokens == 7
 
 
+def test_an_answer_that_must_follow_a_constraint_does_not_end_in_reasoning() -> None:
+    how = ReasoningRules(starts_inside=True, budget=5, closing=CLOSING)
+    for constrained in (False, True):
+        bench = Bench()
+        sequence = bench.sequence(PROMPT, reasoning=how, eos_ids=[FREE[1]])
+        sequence.constrained = constrained
+        bench.core.run([(sequence, 7)], 100)
+        assert (sequence.finish == Finish.STOP) != constrained
+    assert sequence.phase == 0 and FREE[1] not in list(sequence.tokens())[7:12]
+    sequence.set_mask(np.full(2, -1, np.int32))
+    bench.core.sample()
+    assert sequence.generated == 9
+
+
 def test_a_constraint_may_hold_in_reasoning() -> None:
     bench = Bench()
     how = ReasoningRules(starts_inside=True, constrained=True)
     sequence = bench.sequence(PROMPT, reasoning=how)
     sequence.constrained = True
     assert bench.core.run([(sequence, 7)], 100).reason is Reason.LOGITS
+    assert sequence.needs_mask and sequence.constraint_start == 7
 
 
 # Forced tokens ----------------------------------------------------------------------------------

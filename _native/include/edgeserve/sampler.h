@@ -26,7 +26,7 @@ struct SamplerSettings {
   std::vector<std::pair<int32_t, float>> bias;
   std::vector<std::vector<int32_t>> bad_words;
   std::vector<int32_t> suppress_ids;  // never chosen
-  std::vector<int32_t> end_ids;       // not chosen before min_tokens
+  std::vector<int32_t> end_ids;       // not chosen before min_tokens, nor while a draft goes on
   int32_t min_tokens = 0;
   uint64_t seed = 0;
 
@@ -58,6 +58,7 @@ struct Draft {
   int32_t choice;
   const uint32_t* mask;  // bit i allows id i; null allows all
   int32_t mask_words;
+  bool goes_on = false;  // end_ids are not chosen
 };
 
 struct TokenLogprob {

@@ -69,10 +69,16 @@ class Sequence {
   Sequence* fork(int64_t id, int32_t choice) const;
   void release();
 
+  // A constraint of the answer waits for the end of reasoning, and so does the end of the choice.
+  bool constraint_rests() const {
+    return reasoning_.phase() == REASONING && !settings_.reasoning.constrained;
+  }
   // Whether the constraint holds for the next token.
-  bool needs_mask() const {
-    return constrained && forced_.empty() &&
-           (reasoning_.phase() == CONTENT || settings_.reasoning.constrained);
+  bool needs_mask() const { return constrained && forced_.empty() && !constraint_rests(); }
+  // Position of the first token that the constraint speaks of; the length while that is to come.
+  int32_t constraint_start() const {
+    if (settings_.reasoning.constrained) return prompt_length_;
+    return constraint_rests() ? length() : reasoning_.since();
   }
   bool lacks_mask() const { return needs_mask() && mask_.empty(); }
   // Whether sampling has to wait for Python: a hook, or a mask that is due.
