@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from edgeserve.errors import InvalidRequest
 from edgeserve.pipeline.call import Chat
@@ -236,3 +238,40 @@ def test_parallel_calls_are_a_wish() -> None:
     for value, wanted in ((None, True), (True, True), (False, False)):
         body = {"messages": [USER], "parallel_tool_calls": value}
         assert chat_call(read_chat(json.dumps(body).encode())).parallel_tool_calls is wanted
+
+
+WORDS = ("type", "function", "name", "id", "arguments", "parameters", "properties", "required")
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(-9, 9), st.floats(0, 1), st.text(max_size=5),
+    st.sampled_from(["function", "a", "{}", "allowed_tools", "object"]),
+)  # fmt: skip
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from([*WORDS, "allowed_tools", "tools"]), inner, max_size=4),
+    ),
+    max_leaves=12,
+)
+WRONG = st.sampled_from(["tool_calls", "function_call", "tool_call_id", "name", "reasoning"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    tools=VALUES,
+    choice=VALUES,
+    role=st.sampled_from(["assistant", "tool", "function", "user"]),
+    message=st.dictionaries(WRONG, VALUES, max_size=3),
+)
+def test_any_value_is_taken_or_refused(
+    tools: Any, choice: Any, role: str, message: dict[str, Any]
+) -> None:
+    body = {
+        "messages": [asked("a"), {"role": role, "content": "x", **message}],
+        "tools": tools,
+        "tool_choice": choice,
+    }
+    try:
+        chat_call(read_chat(json.dumps(body).encode()))
+    except InvalidRequest as error:
+        assert error.status == 400 and error.param
