@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,10 @@ import pytest
 
 from edgeserve.config import EngineOptions
 from edgeserve.generation import Finish, GenerationRequest, ReasoningRules
+from edgeserve.guide import Guide
 from edgeserve.sampling import SamplerSettings
+from edgeserve.text.guide.grammar import make_grammar
+from edgeserve.text.guide.wish import Wish
 from edgeserve.worker.load import load_runtime
 from tests.engine.client import Client
 from tests.hash_runtime import hash_runtime
@@ -165,3 +169,35 @@ def test_a_budget_holds_with_a_hook_and_several_choices(scripted) -> None:
     assert (thought, answer) == ("abcdefg\n</think>\n\n", "bcdefghijabcdefghij")
     id_ = scripted.run(encode("tokens=30 say:abcdefghij"), reasoning=how, choices=3)
     assert len({scripted.tokens(id_, choice) for choice in range(3)}) == 1
+
+
+# With a guide ------------------------------------------------------------------------------------
+
+
+def regex(source: str) -> Guide:
+    return Guide(kind="regex", grammar=make_grammar(Wish(kind="regex", source=source, param="p")))
+
+
+def test_every_guided_answer_that_stops_has_followed_its_grammar(start) -> None:
+    """Though the end is by far the likeliest token all the time."""
+    client = start()
+    sampler = SamplerSettings(seed=5, logit_bias=((256, 100.0),))
+    fields = {"sampler": sampler, "ignore_eos": False, "max_tokens": 60}
+    guide = regex("[a-z]{4}")
+    id_ = client.run(PROMPT, reasoning=THINKING, guide=guide, choices=3, **fields)
+    for choice in range(3):
+        answer = "".join(piece.text for piece in client.pieces(id_, choice) if not piece.phase)
+        assert re.fullmatch("[a-z]{4}", answer)
+        assert client.pieces(id_, choice)[-1].finish is Finish.STOP
+    assert client.usage(id_).reasoning_tokens == 3 * 23
+
+
+def test_a_grammar_may_describe_the_reasoning_too(start) -> None:
+    client = start()
+    rules = ReasoningRules(starts_inside=True, end_markers=(tuple(b"##"),), constrained=True)
+    guide = regex("[0-9]{3}##(yes|no)")
+    id_ = client.run(PROMPT, reasoning=rules, guide=guide, seed=1, ignore_eos=False)
+    texts = ["", ""]
+    for piece in client.pieces(id_):
+        texts[piece.phase] += piece.text
+    assert re.fullmatch("[0-9]{3}##", texts[1]) and texts[0] in ("yes", "no")
