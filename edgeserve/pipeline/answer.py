@@ -149,4 +149,5 @@ def total(usages: Sequence[Usage]) -> Usage:
         total_s=max((usage.total_s for usage in usages), default=0.0),
         decoded_tokens=sum(usage.decoded_tokens for usage in usages),
         preemptions=sum(usage.preemptions for usage in usages),
+        reasoning_tokens=sum(usage.reasoning_tokens for usage in usages),
     )
