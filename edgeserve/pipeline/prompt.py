@@ -229,8 +229,10 @@ def template_options(params: SamplingParams, *, thinking: Thinking) -> Mapping[s
                 f"'{name}' and the one in 'chat_template_kwargs' differ; send one of them",
                 param=name,
             )
-    made = {"enable_thinking": thinks, **options, **own}
-    if thinking == "off" and made["enable_thinking"]:
+    thinks = own.get("enable_thinking", thinks)
+    # Templates of DeepSeek and Granite have the other name for it.
+    made = {"enable_thinking": thinks, "thinking": thinks, **options, **own}
+    if thinking == "off" and (made["enable_thinking"] or made["thinking"]):
         raise InvalidRequest(
             "thinking is switched off on this server; leave 'enable_thinking' out",
             param="enable_thinking",

@@ -13,7 +13,7 @@ import pytest
 from edgeserve.errors import InternalError, InvalidRequest, NoTemplate, PromptTooLong
 from edgeserve.model_info import ModelInfo
 from edgeserve.pipeline.call import Call, Chat
-from edgeserve.pipeline.prompt import INLINE_CHARS
+from edgeserve.pipeline.prompt import INLINE_CHARS, template_options
 from edgeserve.sampling import SamplingParams
 from edgeserve.text.tokenizer import Tokenizer
 from tests.pipeline.conftest import VOCAB, MakeModel
@@ -197,6 +197,19 @@ def test_a_template_without_tools_shows_them_in_the_system_message(
 
 
 @pytest.mark.parametrize(
+    ("wish", "thinking"),
+    [
+        ({}, False),
+        ({"enable_thinking": True}, True),
+        ({"chat_template_kwargs": {"enable_thinking": True}}, True),
+        ({"chat_template_kwargs": {"thinking": True}}, True),
+    ],
+)
+def test_templates_that_call_it_thinking_are_told_too(wish: dict[str, Any], thinking: bool) -> None:
+    assert template_options(SamplingParams(**wish), thinking="auto")["thinking"] is thinking
+
+
+@pytest.mark.parametrize(
     ("operator", "wish", "thinks"),
     [
         ("auto", {}, False),
@@ -219,7 +232,12 @@ def test_the_operator_decides_about_thinking(
 
 
 @pytest.mark.parametrize(
-    "wish", [{"enable_thinking": True}, {"chat_template_kwargs": {"enable_thinking": True}}]
+    "wish",
+    [
+        {"enable_thinking": True},
+        {"chat_template_kwargs": {"enable_thinking": True}},
+        {"chat_template_kwargs": {"thinking": True}},
+    ],
 )
 def test_thinking_that_is_switched_off_is_refused(
     make_model: MakeModel, wish: dict[str, Any]
