@@ -23,7 +23,8 @@ class PrefixTree:
     """A tree over token ids in whole pages, one root per salt. Owned by the engine thread.
 
     It holds a reference to each of its pages. Tokens are compared, not only hashed. Pages leave
-    least recently used first, from the ends of the branches, and never while a sequence uses them.
+    least recently used first, from the ends of the branches, and never while a sequence uses them:
+    an end in use is only forgotten, when a page before it is needed.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class PrefixTree:
         is there already is only marked as used, and the sequence's own pages stay private.
         """
     def evict(self, pages: int) -> int:
-        """Free at least `pages` pages if possible; returns how many became free."""
+        """Free `pages` pages, or all `PagePool.reclaimable`; returns how many became free."""
     def clear(self) -> None:
         """Forget everything. Pages in use by sequences stay with them."""
     def check(self) -> None:

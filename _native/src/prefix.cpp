@@ -192,24 +192,57 @@ bool PrefixTree::remove(Node* node) {
   return freed;
 }
 
-// Evicts the least recently used leaf that no sequence uses; its record moves to its parent.
-// Returns the pages freed: 1 or 0.
+// Removes a leaf; its record moves to its parent. Returns the pages freed: 1 or 0.
+int32_t PrefixTree::evict_leaf(Node* leaf) {
+  Node* parent = leaf->parent;
+  if (leaf->record && parent->parent != nullptr) {
+    set_record(*parent, true);
+  }
+  return remove(leaf) ? 1 : 0;
+}
+
+// Evicts the least recently used leaf that no sequence uses. Returns the pages freed: 1 or 0.
 int32_t PrefixTree::evict_oldest(const Node* keep) {
   for (const auto& [used, node] : leaves_) {
-    if (node == keep || pool_.references(node->page) != 1) continue;
-    Node* parent = node->parent;
-    if (node->record && parent->parent != nullptr) {
-      set_record(*parent, true);
-    }
-    remove(node);
-    return 1;
+    if (node == keep || !is_idle(*node)) continue;
+    return evict_leaf(node);
   }
   return 0;
 }
 
+// For when every leaf is in use: gives up the ends of one branch, whose pages stay with their
+// sequences, until a page before them is free. Returns the pages freed: 1 or 0.
+int32_t PrefixTree::evict_blocked() {
+  Node* blocked = find_blocked();
+  if (blocked == nullptr) return 0;
+  while (blocked->children > 0) {
+    if (evict_leaf(oldest_leaf_below(*blocked)) > 0) return 1;
+  }
+  return evict_leaf(blocked);
+}
+
+// The last page that no sequence uses on the way to the least recently used leaf that has one.
+PrefixTree::Node* PrefixTree::find_blocked() const {
+  for (const auto& [used, leaf] : leaves_) {
+    for (Node* node = leaf->parent; node->parent != nullptr; node = node->parent) {
+      if (is_idle(*node)) return node;
+    }
+  }
+  return nullptr;
+}
+
+PrefixTree::Node* PrefixTree::oldest_leaf_below(const Node& ancestor) const {
+  for (const auto& [used, leaf] : leaves_) {
+    for (const Node* node = leaf->parent; node != nullptr; node = node->parent) {
+      if (node == &ancestor) return leaf;
+    }
+  }
+  throw std::logic_error("a node with children has no leaf below it");
+}
+
 int32_t PrefixTree::evict(int32_t pages) {
   int32_t freed = 0;
-  while (freed < pages && evict_oldest(nullptr) > 0) ++freed;
+  while (freed < pages && (evict_oldest(nullptr) > 0 || evict_blocked() > 0)) ++freed;
   return freed;
 }
 

@@ -35,12 +35,8 @@ class PrefixCache:
     def make_room(self, pages: int, rows: int) -> None:
         """Have `pages` pages free, and some to spare when the index must give up any."""
         missing = pages - self._pool.available
-        if missing <= 0:
-            return
-        self._tree.evict(missing + SPARE_PAGES * rows)
-        if self._pool.available < pages:
-            # What is left to free lies before pages in use, which the index never gives up singly.
-            self._tree.clear()
+        if missing > 0:
+            self._tree.evict(missing + SPARE_PAGES * rows)
 
     def adopt(self, sequence: Sequence, request: GenerationRequest) -> int:
         """Give the sequence the longest cached prefix of its tokens; returns its length."""

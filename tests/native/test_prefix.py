@@ -40,14 +40,33 @@ class Reference:
         return sorted(self.nodes.keys() - parents, key=lambda path: self.nodes[path][0])
 
     def evict(self, keep: Path | None = None) -> bool:
-        for path in self.leaves():
-            if path != keep and self.pool.references(self.nodes[path][1]) == 1:
-                parent = self.nodes.get((path[0], path[1][:-1]))
-                if parent is not None and self.nodes[path][2]:
-                    parent[2] = 1
-                del self.nodes[path]
-                return True
+        idle = [path for path in self.leaves() if path != keep and self.is_idle(path)]
+        return bool(idle) and self.remove(idle[0])
+
+    def evict_blocked(self) -> bool:
+        for salt, pages in self.leaves():
+            for depth in range(len(pages) - 1, 0, -1):
+                if self.is_idle((salt, pages[:depth])):
+                    while not self.remove(self.oldest_below(salt, pages[:depth])):
+                        pass
+                    return True
         return False
+
+    def oldest_below(self, salt: bytes, pages: tuple[tuple[int, ...], ...]) -> Path:
+        below = (path for path in self.leaves() if path[0] == salt)
+        return next(path for path in below if path[1][: len(pages)] == pages)
+
+    def is_idle(self, path: Path) -> bool:
+        return self.pool.references(self.nodes[path][1]) == 1
+
+    def remove(self, path: Path) -> bool:
+        """Whether its page becomes free."""
+        free = self.is_idle(path)
+        parent = self.nodes.get((path[0], path[1][:-1]))
+        if parent is not None and self.nodes[path][2]:
+            parent[2] = 1
+        del self.nodes[path]
+        return free
 
     def publish(self, salt: bytes, tokens: list[int], pages: list[int]) -> int:
         if 0 in (len(pages), self.max_records, self.max_pages):
@@ -115,8 +134,9 @@ def test_tree_keeps_what_the_reference_keeps(actions, max_records, max_pages) ->
             assert sequence.adopt(tree) == sequence.computed == reference.match(salt, prompt)
             live.append(sequence)
         elif action == "evict":
-            evicted = sum(reference.evict() for _ in range(number))
-            assert tree.evict(number) == evicted
+            evicted = sum(reference.evict() or reference.evict_blocked() for _ in range(number))
+            reclaimable = bench.pool.reclaimable
+            assert tree.evict(number) == evicted == min(number, reclaimable)
         elif live:
             live.pop(number % len(live)).release()
         tree.check()
@@ -187,6 +207,24 @@ def test_pages_in_use_are_not_evicted() -> None:
     assert tree.evict(2) == 0 and tree.match(list(range(9))) == 8
     sequence.release()
     assert tree.evict(1) == 1 and tree.match(list(range(9))) == 4
+
+
+def test_free_pages_before_an_end_in_use_are_evicted() -> None:
+    bench = Bench()
+    tree = PrefixTree(bench.pool, PAGE_TOKENS)
+    first, second = bench.computed(list(range(8))), bench.computed(list(range(16)))
+    other = bench.computed([5, 5, 5, 5])
+    tree.publish(first, 8)
+    tree.publish(second, 16)  # its first two pages stay its own; the tree has those of `first`
+    tree.publish(other, 4)
+    first.release()
+    assert bench.pool.reclaimable == 2
+    assert tree.evict(1) == 1 and bench.pool.reclaimable == 1
+    assert tree.match(list(range(17))) == 4 and tree.match([5, 5, 5, 5, 5]) == 4
+    assert tree.evict(5) == 1 and bench.pool.reclaimable == 0
+    assert tree.match([5, 5, 5, 5, 5]) == 4, "a branch with nothing to free is left alone"
+    tree.check()
+    bench.pool.check()
 
 
 def test_only_computed_tokens_are_published() -> None:

@@ -2,7 +2,8 @@
 //
 // A tree with one page of tokens per node and one root per salt. Owned by the engine thread. The
 // tree holds one reference to each of its pages. All nodes stand in one hash table by (parent,
-// tokens), and tokens are compared on a hit. Pages leave least recently used first, leaves first.
+// tokens), and tokens are compared on a hit. Pages leave least recently used first, leaves first; an
+// end in use is forgotten only when a page before it is needed.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,7 @@ class PrefixTree {
   // Makes `count / page_tokens` of `pages` reusable. Returns the pages added.
   int32_t publish(const int32_t* tokens, int32_t count, const std::string& salt,
                   const int32_t* pages);
-  // Frees at least `pages` pages when it can; returns how many became free.
+  // Frees `pages` pages, or all that no sequence uses; returns how many became free.
   int32_t evict(int32_t pages);
   void clear();
   void check() const;
@@ -75,7 +76,12 @@ class PrefixTree {
   Node* add(Node& parent, const int32_t* tokens, int32_t page);
   void touch(Node& node);
   bool remove(Node* node);  // returns whether its page became free
+  bool is_idle(const Node& node) const { return pool_.references(node.page) == 1; }
+  int32_t evict_leaf(Node* leaf);
   int32_t evict_oldest(const Node* keep);
+  int32_t evict_blocked();
+  Node* find_blocked() const;
+  Node* oldest_leaf_below(const Node& ancestor) const;
   void set_record(Node& node, bool record);
   void drop_oldest_record();
   bool make_room(const Node* keep);
