@@ -19,26 +19,47 @@ struct Query {  // a row and a head: what the softmax has seen so far
   float total;
 };
 
-// 16 positions of keys and values as floats: keys [dim][16], values [16][dim].
-struct Block {
+// 16 positions of keys and values: keys [dim][16] or in pairs, values [16][dim].
+struct Floats {
   const float* keys;
   const float* values;
+  inline void two_keys(int d, F* k) const { k[0] = load(keys + 16 * d), k[1] = load(keys + 16 * d + 16); }
+  inline F value(int at) const { return load(values + at); }
 };
 
-inline Block read_block(const Attend& a, int32_t position) {
-  const uint8_t* at = a.pages + a.page_ids[position / a.page_tokens] * a.page_stride +
-                      a.head_offset + position % a.page_tokens / 16 * a.block_stride;
+struct Halves {
+  const uint8_t* keys;
+  const uint16_t* values;
+  inline void two_keys(int d, F* k) const {
+    const I pairs = load_i(keys + 32 * d);
+    k[0] = bf16_low(pairs), k[1] = bf16_high(pairs);
+  }
+  inline F value(int at) const { return load_bf16(values + at); }
+};
+
+inline const uint8_t* block_at(const Attend& a, int32_t position) {
+  return a.pages + a.page_ids[position / a.page_tokens] * a.page_stride + a.head_offset +
+         position % a.page_tokens / 16 * a.block_stride;
+}
+
+inline Halves halves_at(const Attend& a, const uint8_t* at) {
+  return {at, (const uint16_t*)at + 16 * int64_t(dim_padded(a.head_dim))};
+}
+
+// As floats in memory, where many queries meet a block.
+inline Floats floats_at(const Attend& a, const uint8_t* at) {
   const int64_t floats = 16 * int64_t(dim_padded(a.head_dim));
   if (a.kv_f32) return {(const float*)at, (const float*)at + floats};
+  const Halves from = halves_at(a, at);
   float* keys = a.scratch;
   float* values = a.scratch + floats;
   for (int d = 0; d < a.head_dim; d += 2) {
-    const I pairs = load_i(at + 32 * d);
-    store(keys + 16 * d, bf16_low(pairs));
-    store(keys + 16 * d + 16, bf16_high(pairs));
+    F k[2];
+    from.two_keys(d, k);
+    store(keys + 16 * d, k[0]);
+    store(keys + 16 * d + 16, k[1]);
   }
-  const uint16_t* from = (const uint16_t*)at + floats;
-  for (int i = 0; i < floats; i += kTile) store(values + i, load_bf16(from + i));
+  for (int i = 0; i < floats; i += kTile) store(values + i, from.value(i));
   return {keys, values};
 }
 
@@ -50,9 +71,9 @@ inline F shape_scores(const Attend& a, F dot, int low, int count) {
 }
 
 // Columns [v, v + 16 V) of H outputs take the values of a block.
-template <int H, int V>
+template <int H, int V, class Block>
 inline void add_values(const float (*weights)[kTile], const F* fade, bool fades, int count,
-                       const float* values, int padded, float* outs) {
+                       const Block& block, int column, int padded, float* outs) {
   F acc[H][V];
   for (int h = 0; h < H; ++h)
     for (int v = 0; v < V; ++v) {
@@ -61,7 +82,7 @@ inline void add_values(const float (*weights)[kTile], const F* fade, bool fades,
     }
   for (int j = 0; j < count; ++j) {
     F value[V];
-    for (int v = 0; v < V; ++v) value[v] = load(values + j * padded + v * kTile);
+    for (int v = 0; v < V; ++v) value[v] = block.value(j * padded + column + v * kTile);
     for (int h = 0; h < H; ++h) {
       const F weight = set1(weights[h][j]);
       for (int v = 0; v < V; ++v) acc[h][v] = fma(weight, value[v], acc[h][v]);
@@ -72,17 +93,18 @@ inline void add_values(const float (*weights)[kTile], const F* fade, bool fades,
 }
 
 // H queries meet the positions [low, count) of a block.
-template <int H>
+template <int H, class Block>
 inline void meet(const Attend& a, const Block& block, const float* const* q, int low, int count,
                  Query* queries, float* outs) {
   const int dim = a.head_dim, padded = dim_padded(dim);
   F even[H], odd[H];
   for (int h = 0; h < H; ++h) even[h] = odd[h] = set1(0.0f);
   for (int d = 0; d < dim; d += 2) {
-    const F k0 = load(block.keys + 16 * d), k1 = load(block.keys + 16 * d + 16);
+    F k[2];
+    block.two_keys(d, k);
     for (int h = 0; h < H; ++h) {
-      even[h] = fma(set1(q[h][d]), k0, even[h]);
-      odd[h] = fma(set1(q[h][d + 1]), k1, odd[h]);
+      even[h] = fma(set1(q[h][d]), k[0], even[h]);
+      odd[h] = fma(set1(q[h][d + 1]), k[1], odd[h]);
     }
   }
   float weights[H][kTile];
@@ -107,9 +129,9 @@ inline void meet(const Attend& a, const Block& block, const float* const* q, int
   constexpr int V = kSums / H >= 4 ? 4 : kSums / H >= 2 ? 2 : 1;
   int v = 0;
   for (; v + V * kTile <= padded; v += V * kTile)
-    add_values<H, V>(weights, fade, fades, count, block.values + v, padded, outs + v);
+    add_values<H, V>(weights, fade, fades, count, block, v, padded, outs + v);
   for (; v < padded; v += kTile)
-    add_values<H, 1>(weights, fade, fades, count, block.values + v, padded, outs + v);
+    add_values<H, 1>(weights, fade, fades, count, block, v, padded, outs + v);
 }
 
 inline int first_position(const Attend& a, int position) {
@@ -157,6 +179,7 @@ inline void finish(const Attend& a, const Query* queries, const float* outs) {
 }
 
 // Queries [i, stop), heads of one row after those of another, meet the positions [low, count).
+template <class Block>
 inline void meet_all(const Attend& a, const Block& block, int i, int stop, int low, int count,
                      Query* queries, float* outs) {
   const int padded = dim_padded(a.head_dim);
@@ -175,23 +198,36 @@ inline void meet_all(const Attend& a, const Block& block, int i, int stop, int l
   }
 }
 
+// All rows meet what they see of the 16 positions from base on.
+template <class Block>
+inline void meet_block(const Attend& a, const Block& block, int base, Query* queries, float* outs) {
+  for (int r = 0, next; r < a.rows; r = next) {
+    const int position = a.first + r, low = first_position(a, position) - base;
+    next = r + 1;
+    if (position < base || low >= 16) continue;
+    const int count = least(16, position + 1 - base);
+    // Rows that see the whole block go together.
+    if (low <= 0 && count == 16)
+      while (next < a.rows && first_position(a, a.first + next) <= base) ++next;
+    meet_all(a, block, r * a.group, next * a.group, low, count, queries, outs);
+  }
+}
+
 // All rows meet what they see of the positions of one segment.
 inline void walk(const Attend& a, int segment, Query* queries, float* outs) {
   start(a, false, queries, outs);
+  const bool few = a.rows * a.group <= kQueries;
   const int first = first_position(a, a.first) / 16 * 16, last = a.first + a.rows - 1;
   const int from = segment * kSegment > first ? segment * kSegment : first;
   for (int base = from; base <= least(last, (segment + 1) * kSegment - 1); base += 16) {
-    const Block block = read_block(a, base);
-    for (int r = 0, next; r < a.rows; r = next) {
-      const int position = a.first + r, low = first_position(a, position) - base;
-      next = r + 1;
-      if (position < base || low >= 16) continue;
-      const int count = least(16, position + 1 - base);
-      // Rows that see the whole block go together.
-      if (low <= 0 && count == 16)
-        while (next < a.rows && first_position(a, a.first + next) <= base) ++next;
-      meet_all(a, block, r * a.group, next * a.group, low, count, queries, outs);
+    const uint8_t* at = block_at(a, base);
+    // PERF: each block lies elsewhere, so the chip's own prefetcher cannot know the next one.
+    if (few && base + 16 <= last) {
+      const uint8_t* next = block_at(a, base + 16);
+      for (int64_t line = 0; line < a.block_stride; line += 64) prefetch(next + line);
     }
+    if (few && !a.kv_f32) meet_block(a, halves_at(a, at), base, queries, outs);
+    else meet_block(a, floats_at(a, at), base, queries, outs);
   }
 }
 

@@ -11,7 +11,7 @@ namespace ES_ISA {
 namespace {
 
 // PERF: the chip's own prefetcher stops at every 4 KiB; tiles stream linearly, so we ask ahead.
-constexpr int64_t kAhead = 4096;  // bytes
+constexpr int64_t kAhead = 12288;  // bytes
 
 // A matrix's tile, and how to walk it.
 struct Walk {
