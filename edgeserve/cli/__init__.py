@@ -6,13 +6,21 @@ top, so that `--help` is quick; what a command needs is imported when it runs.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+TYPE_CHECKING = False  # `typing` and whatever else takes time is imported where Ctrl-C is awaited
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-from edgeserve.cli.failure import guarded
-from edgeserve.cli.parser import parse
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code."""
-    return guarded(lambda: parse(sys.argv[1:] if argv is None else argv))
+    try:
+        import sys
+
+        from edgeserve.cli.failure import guarded
+        from edgeserve.cli.parser import parse
+
+        return guarded(lambda: parse(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:  # while it was importing
+        return INTERRUPTED

@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Callable
 
+from edgeserve.cli import INTERRUPTED
 from edgeserve.errors import EdgeserveError, StartError
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+FAILED, USAGE = 1, 2
 
 
 def guarded(command: Callable[[], int]) -> int:

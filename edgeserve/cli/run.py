@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from edgeserve.cli.failure import INTERRUPTED
+from edgeserve.cli import INTERRUPTED
 from edgeserve.cli.generate import add_generation_flags, open_model, sampling_params, stream_answer
 from edgeserve.errors import BadConfig
 

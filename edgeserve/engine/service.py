@@ -6,6 +6,7 @@ takes what is in the inbox, lets the engine have a turn, and sleeps when nothing
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import deque
@@ -24,6 +25,7 @@ from edgeserve.stats import EngineStats
 log = Log("engine")
 
 Command = Callable[[], None]
+SENTENCE = re.compile(r"[\w ,.:()-]{1,200}", re.ASCII)  # no path, nothing quoted
 
 
 class Service:
@@ -148,7 +150,7 @@ class Service:
     def _fail(self, error: Exception) -> None:
         """The network or our own code broke: every open request ends, and so does each new one."""
         log.fault("engine_failed", error)
-        self._failure = EngineUnavailable(f"the engine failed ({type(error).__name__})")
+        self._failure = EngineUnavailable(f"the engine failed: {reason_of(error)}")
         self._engine.fail_all(self._failure)
         self._engine.outbox.wake()
 
@@ -158,3 +160,14 @@ class Service:
             scheduling=msgspec.structs.replace(stats.scheduling),
             cache=msgspec.structs.replace(stats.cache),
         )
+
+
+def reason_of(error: Exception) -> str:
+    """Why, for who asks. A RuntimeError comes from our own code, whose sentences hold numbers at
+    most; any other text might quote a path or a prompt, and is left out."""
+    if isinstance(error, MemoryError):
+        return "memory ran out"
+    text = str(error)
+    return (
+        text if type(error) is RuntimeError and SENTENCE.fullmatch(text) else type(error).__name__
+    )

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from edgeserve.cli.failure import guarded
@@ -38,6 +41,27 @@ def test_a_failure_is_one_sentence_and_an_exit_code(
 def test_an_interrupt_is_exit_code_130_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert raising(KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == ""
+
+
+INTERRUPTED_IMPORT = """
+import sys
+from edgeserve.cli import main
+class CtrlC:
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, CtrlC())
+sys.exit(main(["--version"]))
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["argparse", "msgspec", "edgeserve.errors", "edgeserve.cli.serve"]
+)
+def test_an_interrupt_while_a_command_is_imported_is_one_as_well(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT, module]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_a_traceback_is_shown_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

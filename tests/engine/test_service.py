@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from edgeserve.config import EngineOptions
+from edgeserve.engine.service import reason_of
 from edgeserve.generation import (
     Admitted,
     Finish,
@@ -314,6 +315,20 @@ def test_a_broken_network_fails_open_and_later_requests_with_the_reason(start) -
     assert client.service.failure is not None
     later = client.run("abc")
     assert client.error(later).error.code == "engine_unavailable"
+    assert client.error(later).error.message == "the engine failed: the test fault"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("the logits are not finite"), "the logits are not finite"),
+        (RuntimeError("cannot read /home/me/model"), "RuntimeError"),
+        (KeyError("a prompt"), "KeyError"),
+        (MemoryError(), "memory ran out"),
+    ],
+)
+def test_the_reason_of_a_failure_quotes_no_path_and_no_prompt(error, reason) -> None:
+    assert reason_of(error) == reason
 
 
 def test_closing_ends_open_requests(start) -> None:
