@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["json_object", "json_schema", "regex", "ebnf", "choice", "structural_tag"]
+Kind = Literal["json_object", "json_schema", "regex", "ebnf", "choice", "structural_tag", "calls"]
 
 SOURCE_BYTES = 128 * 1024  # the longest guide a client may send
 
@@ -41,5 +41,5 @@ class Guide(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_json(self) -> bool:
-        """Whether all of the text is one JSON value."""
-        return self.kind in ("json_object", "json_schema")
+        """Whether the text is JSON, for the most part."""
+        return self.kind in ("json_object", "json_schema", "calls")

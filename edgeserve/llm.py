@@ -26,7 +26,7 @@ from edgeserve.pipeline.loop import LoopThread
 from edgeserve.pipeline.model import ModelOptions, ServedModel
 from edgeserve.pipeline.output import CompletionOutput, GenerationMetrics, StreamDelta, collect
 from edgeserve.pipeline.relay import Relay
-from edgeserve.pipeline.tools import offered
+from edgeserve.pipeline.tools import is_named, must_call, offered
 from edgeserve.sampling import SamplingParams
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class LLM:
             continue_final_message=continue_final_message,
             documents=documents,
             tools=offered(tools, tool_choice),
-            parallel_tool_calls=parallel_tool_calls,
+            must_call=must_call(tool_choice),
+            parallel_tool_calls=parallel_tool_calls and not is_named(tool_choice),
             tool_parser=tool_parser,
             reasoning_parser=reasoning_parser,
         )
@@ -192,7 +193,8 @@ class LLM:
             continue_final_message=continue_final_message,
             documents=documents,
             tools=offered(tools, tool_choice),
-            parallel_tool_calls=parallel_tool_calls,
+            must_call=must_call(tool_choice),
+            parallel_tool_calls=parallel_tool_calls and not is_named(tool_choice),
             tool_parser=tool_parser,
             reasoning_parser=reasoning_parser,
         )
@@ -224,6 +226,7 @@ class LLM:
             params=params,
             default_max_tokens=None if is_chat else COMPLETION_TOKENS,
             priority=priority,
+            must_call=turn.must_call,
             parallel_tool_calls=turn.parallel_tool_calls,
             tool_parser=turn.tool_parser,
             reasoning_parser=turn.reasoning_parser,

@@ -37,6 +37,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0  # lower is more urgent
     cache_salt: str = ""
     timeout_s: float | None = None
+    must_call: bool = False  # the answer is calls and nothing else
     parallel_tool_calls: bool = True  # False: an answer has one call at most
     tool_parser: str | None = None  # instead of the model's
     reasoning_parser: str | None = None

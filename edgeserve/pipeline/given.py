@@ -23,6 +23,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     continue_final_message: bool = False
     documents: Sequence[Mapping[str, Any]] | None = None
     tools: Sequence[Mapping[str, Any]] = ()  # those that are offered
+    must_call: bool = False
     parallel_tool_calls: bool = True
     tool_parser: str = "auto"
     reasoning_parser: str = "none"

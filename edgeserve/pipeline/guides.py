@@ -24,11 +24,25 @@ class GuideDesk:
     def __init__(self) -> None:
         self._maker: GuideMaker | None = None
 
-    async def make(self, call: Call) -> Guide | None:
+    async def make(self, call: Call, readers: Readers) -> Guide | None:
         """The guide that a call asks for; None when it asks for none. Raises InvalidRequest."""
-        surfaces = call.params.surfaces
-        if not surfaces:
+        if call.params.surfaces and (guide := await self._wished(call)) is not None:
+            return guide
+        return await self._calls(call, readers) if call.must_call else None
+
+    async def _calls(self, call: Call, readers: Readers) -> Guide | None:
+        """Of an answer that must be calls; None when the model writes them in a way that no guide
+        knows."""
+        tools = [p.tools for p in call.prompts if isinstance(p, Chat) and p.tools]
+        wire = readers.call_grammar(call)
+        if not tools or wire is None:
             return None
+        special = readers.special_id
+        several = call.parallel_tool_calls
+        return await self._made().calls(wire, tools[0], special, several=several)
+
+    async def _wished(self, call: Call) -> Guide | None:
+        surfaces = call.params.surfaces
         from edgeserve.text.guide.wish import read_wish
 
         wish = read_wish(surfaces)
@@ -39,11 +53,14 @@ class GuideDesk:
             raise UnsupportedFeature(
                 f"'{name}' leaves no room for the calls of 'tools'; send one of them", param=name
             )
+        return await self._made().make(surfaces)
+
+    def _made(self) -> GuideMaker:
         if self._maker is None:
             from edgeserve.text.guide.maker import GuideMaker
 
             self._maker = GuideMaker()
-        return await self._maker.make(surfaces)
+        return self._maker
 
     def close(self) -> None:
         if self._maker is not None:

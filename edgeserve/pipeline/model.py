@@ -105,7 +105,7 @@ class ServedModel:
         sent then), or for an engine that refuses it."""
         prompts = await self.encoder.encode(call)
         reading = self._readers.reading(call, prompts)
-        guide = await self._guides.make(call)
+        guide = await self._guides.make(call, self._readers)
         guides = by_prompt(guide, call, prompts, self._readers, self.encoder)
         requests, clipped = self.requests(call, prompts, guides)
         params = call.params

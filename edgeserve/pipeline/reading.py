@@ -21,6 +21,7 @@ from edgeserve.text.channels import (
     TOOL_PARSERS,
     CallArguments,
     CallEnd,
+    CallGrammar,
     CallStart,
     Channels,
     Content,
@@ -114,6 +115,18 @@ class Readers:
             for _ in range(call.params.drawn)
         ]
         return Reading(channels, one_call=not call.parallel_tool_calls)
+
+    def call_grammar(self, call: Call) -> CallGrammar | None:
+        """How the model writes calls; None when no guide can make it do so."""
+        own_tool, own_reasoning = self._own
+        name = call.tool_parser or own_tool
+        parsers = self._parsers(name, call.reasoning_parser or own_reasoning)
+        return None if name == NONE else parsers.call_grammar()
+
+    def special_id(self, text: str) -> int | None:
+        """The id of a text that is a special token."""
+        token = self._tokenizer.id_of(text)
+        return token if token in self._tokenizer.special_ids else None
 
     def end_of_reasoning(
         self, call: Call, prompt: Prompt, tokens: Tokens, *, thinks: bool

@@ -50,12 +50,16 @@ def _chosen(name: str, tools: Sequence[Tool], names: list[str]) -> Tool:
 
 def must_call(choice: object) -> bool:
     """Whether the answer must be calls."""
-    return _wanted(choice) not in (None, "auto", "none")
+    wanted = _wanted(choice)
+    if isinstance(wanted, list):
+        assert isinstance(choice, Mapping), "several are named in an object"
+        return bool(choice["allowed_tools"].get("mode") == "required")
+    return wanted not in (None, "auto", "none")
 
 
 def is_named(choice: object) -> bool:
     """Whether it must be one call of one tool."""
-    return must_call(choice) and choice != "required"
+    return isinstance(_wanted(choice), str) and must_call(choice) and choice != "required"
 
 
 def _wanted(choice: object) -> str | list[str] | None:

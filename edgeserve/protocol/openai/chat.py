@@ -9,7 +9,7 @@ import msgspec
 
 from edgeserve.errors import InvalidRequest, MissingField, UnsupportedFeature, WrongType
 from edgeserve.pipeline.call import Call, Chat
-from edgeserve.pipeline.tools import offered
+from edgeserve.pipeline.tools import is_named, must_call, offered
 from edgeserve.protocol.body import Body
 from edgeserve.protocol.openai.history import History, short
 from edgeserve.protocol.openai.later import refuse_later
@@ -92,7 +92,9 @@ def chat_call(request: ChatRequest) -> Call:
     return Call(
         prompts=(conversation(request, offered(request.tools, request.tool_choice)),),
         params=params,
-        parallel_tool_calls=request.parallel_tool_calls is not False,
+        must_call=must_call(request.tool_choice),
+        parallel_tool_calls=request.parallel_tool_calls is not False
+        and not is_named(request.tool_choice),
         priority=request.priority or 0,
         cache_salt=request.cache_salt or "",
     )

@@ -19,9 +19,11 @@ from edgeserve.text.channels.registry import (
     HARMONY,
     REASONING_PARSERS,
     TOOL_PARSERS,
+    call_grammar,
     special_texts,
 )
 from edgeserve.text.channels.splitter import Splitter
+from edgeserve.text.channels.wire import CallGrammar, Slot
 
 
 class Parsers:
@@ -48,6 +50,13 @@ class Parsers:
     def reads_all(self) -> bool:
         """Whether an answer without calls has to be read too."""
         return self.reasoning != "none" or self.tool == HARMONY
+
+    def call_grammar(self) -> CallGrammar | None:
+        """How calls are written; None when no guide can enforce it."""
+        if HARMONY in (self.tool, self.reasoning):
+            return None
+        grammar = call_grammar(self.tool)
+        return None if grammar.slot is Slot.PYTHON else grammar
 
     def end_of_reasoning(self, prompt: str, prefill: str = "", *, thinks: bool) -> int | None:
         """The token after which content begins; None when the answer begins with it. `thinks`: the

@@ -35,7 +35,7 @@ def make_grammar(wish: Wish) -> str:
         return _lark(f"start: /(?:{options})/\n" if options else 'start: ""\n')
     if wish.kind == "structural_tag":
         tags = read_tags(source, at)
-        schemas = [_inline(enforceable(tag.schema, tag.at)) for tag in tags.tags]
+        schemas = [inline(enforceable(tag.schema, tag.at)) for tag in tags.tags]
         return _lark(tags_to_lark(tags, schemas))
     return _ebnf(source, at)
 
@@ -80,7 +80,8 @@ def _object(schema: Schema) -> dict[str, Any]:
     return schema
 
 
-def _inline(schema: Schema) -> Schema:
+def inline(schema: Schema) -> Schema:
+    """A schema as part of a larger grammar."""
     return {**_object(schema), "x-guidance": {"whitespace_pattern": WHITESPACE}}
 
 

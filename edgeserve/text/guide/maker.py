@@ -7,12 +7,14 @@ checker's processes, through a thread of `asyncio`, so the event loop never wait
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from edgeserve.errors import InvalidRequest, UnsupportedFeature
 from edgeserve.guide import Guide
+from edgeserve.text.channels.wire import CallGrammar
+from edgeserve.text.guide.calls import NO_PARAMETERS, Target, calls_grammar
 from edgeserve.text.guide.checker import TOO_SLOW, Checker
 from edgeserve.text.guide.grammar import (
     ANY_OBJECT,
@@ -23,6 +25,8 @@ from edgeserve.text.guide.grammar import (
 )
 from edgeserve.text.guide.schema import Finding, Schema, prepare
 from edgeserve.text.guide.wish import Wish, read_wish
+
+Tool = Mapping[str, Any]
 
 
 class Relaxed(NamedTuple):
@@ -92,6 +96,40 @@ class GuideMaker:
             return Relaxed(easier, ready.findings + tuple(oneof_paths(ready.schema)))
         why = self._checker.check(json_grammar(ready.schema))
         return Relaxed(dict(ANY_OBJECT), (Finding("#", "the whole schema", why),))
+
+    async def calls(
+        self,
+        wire: CallGrammar,
+        tools: Sequence[Tool],
+        special: Callable[[str], int | None],
+        *,
+        several: bool,
+    ) -> Guide:
+        """For an answer that is calls of these tools. Raises InvalidRequest for a `strict` tool
+        that cannot be enforced; the others are relaxed."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._threads, lambda: self._calls_now(wire, tools, special, several=several)
+        )
+
+    def _calls_now(
+        self,
+        wire: CallGrammar,
+        tools: Sequence[Tool],
+        special: Callable[[str], int | None],
+        *,
+        several: bool,
+    ) -> Guide:
+        targets = [self._target(tool, f"tools[{i}].function") for i, tool in enumerate(tools)]
+        grammar = calls_grammar(wire, targets, special, several=several)
+        return Guide(kind="calls", grammar=grammar, param="tools")
+
+    def _target(self, tool: Tool, at: str) -> Target:
+        function = tool["function"]
+        schema, param = function.get("parameters") or NO_PARAMETERS, f"{at}.parameters"
+        if function.get("strict"):
+            return Target(function["name"], self.strict_now(schema, param))
+        return Target(function["name"], self.relaxed_now(schema, param).schema)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
