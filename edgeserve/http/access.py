@@ -44,15 +44,14 @@ class Access:
         self._metrics.request(record.route, status, record.seconds)
         tokens: dict[str, int | bool] = {}
         if record.answer is not None:
-            usage = record.answer.usage
             tokens = {
                 "stream": record.streams,
                 "prompt_tokens": record.answer.prompt_tokens,
-                "completion_tokens": usage.completion_tokens,
+                "completion_tokens": record.answer.completion_tokens,
                 "cached_tokens": record.answer.cached_tokens,
             }
             if status == 200 and record.code is None:
-                self._metrics.answered(usage)
+                self._metrics.answered(record.answer.usage)
         broken = status >= 500 and not record.route.startswith("/health")
         write = LOG.info if self._every or broken else LOG.debug
         write(

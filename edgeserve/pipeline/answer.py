@@ -40,6 +40,7 @@ class Answer:
         self.clipped = clipped  # max_tokens was asked for and is more than fits
         self.prompt_ids = tuple(prompt.ids for prompt in prompts)
         self.prompt_texts = tuple(prompt.text for prompt in prompts)
+        self._read_tokens = 0
         self.prompt_logprobs: dict[int, tuple[TokenLogprob, ...]] = {}  # by index of the prompt
 
     @classmethod
@@ -87,6 +88,12 @@ class Answer:
         return self._requests[0].sampler.seed
 
     @property
+    def relaxed(self) -> str:
+        """What of the schemas of its tools is not enforced; empty when all is."""
+        guide = self._requests[0].guide
+        return guide.relaxed if guide is not None else ""
+
+    @property
     def max_tokens(self) -> int:
         """The effective limit per choice; the smallest one when prompts differ."""
         return min(request.max_tokens for request in self._requests)
@@ -110,6 +117,12 @@ class Answer:
         """Summed over the prompts that have ended; complete after the last piece."""
         return total(self._source.usages)
 
+    @property
+    def completion_tokens(self) -> int:
+        """As the engine counts them; of an answer that was cut: those that were read."""
+        is_whole = len(self._source.usages) == len(self._requests)
+        return self.usage.completion_tokens if is_whole else self._read_tokens
+
     async def __aiter__(self) -> AsyncIterator[Piece]:
         try:
             async for index, event in self._source.events():
@@ -117,6 +130,7 @@ class Answer:
                     self.prompt_logprobs[index] = event.logprobs
                     continue
                 for piece in event.pieces:
+                    self._read_tokens += len(piece.tokens)
                     if index:
                         number = index * self.drawn + piece.choice
                         yield msgspec.structs.replace(piece, choice=number)

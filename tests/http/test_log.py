@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import time
 from collections.abc import Iterator
 
 import httpx
@@ -72,3 +73,20 @@ def test_no_text_reaches_the_log(lines: io.StringIO) -> None:
     assert text.count("event=request") == 10
     assert "route=/v1/chat/completions status=200" in text
     assert canary not in text and canary not in metrics
+
+
+def test_a_cut_answer_is_logged_with_the_tokens_that_were_sent(lines: io.StringIO) -> None:
+    body = {
+        "model": NAME,
+        "messages": [{"role": "user", "content": say("abc", "de", "f", delay_s=0.3)}],
+        "stream": True,
+    }
+    with running(access_log=True) as server, httpx.Client(base_url=server.url) as client:
+        with client.stream("POST", "/v1/chat/completions", json=body) as answer:
+            next(text for text in answer.iter_text() if "abc" in text)
+        for _ in range(500):
+            if "event=request" in lines.getvalue():
+                break
+            time.sleep(0.01)
+    (line,) = [line for line in lines.getvalue().splitlines() if "event=request" in line]
+    assert "status=499" in line and "completion_tokens=3 " in line
