@@ -31,6 +31,7 @@ class Guide(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     grammar: str
     param: str | None = None  # where it stands in the body, for errors
+    relaxed: str = ""  # what of the schemas is left to the model, in a sentence for the answer
     start_after: int | None = None  # token id: nothing is enforced until it was generated
     jump_forward: bool = False  # append forced tokens without a forward pass
 

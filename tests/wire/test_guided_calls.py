@@ -96,4 +96,9 @@ def test_a_strict_tool_that_cannot_be_enforced_is_named(http: httpx.Client) -> N
     assert error["param"] == "tools[2].function.parameters"
     assert "uniqueItems" in error["message"]
     function["strict"] = False
-    assert http.post(CHAT, json={**asked, "max_tokens": 3}).status_code == 200
+    schema["properties"] = {"a\r\nX-Evil: é": {"type": "array", "uniqueItems": True}}
+    relaxed = http.post(CHAT, json={**asked, "max_tokens": 3})
+    assert relaxed.status_code == 200
+    assert relaxed.headers["X-Edgeserve-Relaxed"].startswith("bad: not enforced: uniqueItems at")
+    assert "X-Evil" not in relaxed.headers
+    assert "X-Edgeserve-Relaxed" not in http.post(CHAT, json=body("list", n=1)).headers

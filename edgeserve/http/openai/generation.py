@@ -23,6 +23,8 @@ from edgeserve.protocol.openai.prompt_logprobs import PromptTold
 from edgeserve.protocol.reply import Wire, frames, whole
 from edgeserve.protocol.vocabulary import Vocabulary
 
+HEADER_CHARS = 1000
+
 
 async def token_names(serving: Serving, model: ServedModel, call: Call) -> Vocabulary | None:
     """The names of the model's tokens, when the answer tells logprobs."""
@@ -63,6 +65,9 @@ async def send(
     resp.set_header("X-TRTMC-Streaming", STREAMING)
     if answer.clipped:
         resp.set_header("X-Edgeserve-Max-Tokens", str(answer.max_tokens))
+    if answer.relaxed:
+        relaxed = answer.relaxed.encode("unicode_escape").decode()  # line breaks too
+        resp.set_header("X-Edgeserve-Relaxed", relaxed[:HEADER_CHARS])
     if not stream:
         resp.content_type = falcon.MEDIA_JSON
         resp.data = await whole(answer, chunks, wire)

@@ -120,16 +120,21 @@ class GuideMaker:
         *,
         several: bool,
     ) -> Guide:
-        targets = [self._target(tool, f"tools[{i}].function") for i, tool in enumerate(tools)]
+        targets, statements = [], []
+        for index, tool in enumerate(tools):
+            function = tool["function"]
+            schema = self._parameters(function, f"tools[{index}].function.parameters")
+            targets.append(Target(function["name"], schema.schema))
+            if schema.statement:
+                statements.append(f"{function['name']}: {schema.statement}")
         grammar = calls_grammar(wire, targets, special, several=several)
-        return Guide(kind="calls", grammar=grammar, param="tools")
+        return Guide(kind="calls", grammar=grammar, param="tools", relaxed="; ".join(statements))
 
-    def _target(self, tool: Tool, at: str) -> Target:
-        function = tool["function"]
-        schema, param = function.get("parameters") or NO_PARAMETERS, f"{at}.parameters"
+    def _parameters(self, function: Mapping[str, Any], param: str) -> Relaxed:
+        schema = function.get("parameters") or NO_PARAMETERS
         if function.get("strict"):
-            return Target(function["name"], self.strict_now(schema, param))
-        return Target(function["name"], self.relaxed_now(schema, param).schema)
+            return Relaxed(self.strict_now(schema, param), ())
+        return self.relaxed_now(schema, param)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
