@@ -9,6 +9,7 @@ import msgspec
 
 from edgeserve.errors import InvalidRequest
 from edgeserve.pipeline.call import Chat, Prompt
+from edgeserve.pipeline.messages import checked
 
 WRONG = "a prompt is a text, a list of messages or a list of token ids"
 
@@ -46,7 +47,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     def chat(self, messages: Sequence[Mapping[str, Any]]) -> Chat:
         opens = self.add_generation_prompt
         return Chat(
-            messages=messages,
+            messages=checked(messages),
             tools=self.tools or None,
             documents=self.documents,
             apply_chat_template=self.apply_chat_template,

@@ -7,11 +7,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from edgeserve.errors import InvalidRequest, MissingField, UnsupportedFeature, WrongType
+from edgeserve.errors import InvalidRequest
 from edgeserve.pipeline.call import Call, Chat
+from edgeserve.pipeline.messages import content_text, template_role
 from edgeserve.pipeline.tools import is_named, must_call, offered
 from edgeserve.protocol.body import Body
-from edgeserve.protocol.openai.history import History, short
+from edgeserve.protocol.openai.history import History
 from edgeserve.protocol.openai.later import refuse_later
 from edgeserve.protocol.openai.request import Request, check_shared, sampling
 
@@ -53,15 +54,6 @@ class ChatRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True
     reasoning_effort: str | None = None
 
 
-# A model sees OpenAI's newer name of the system role as the one that its template knows.
-ROLES = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
 TEMPLATE_OPTIONS = (
     "tools",
     "documents",
@@ -71,7 +63,6 @@ TEMPLATE_OPTIONS = (
     "enable_thinking",
     "reasoning_effort",
 )
-MEDIA_PARTS = ("image_url", "input_image", "input_audio", "audio_url", "video_url", "file")
 
 read_chat = Body(ChatRequest).read
 
@@ -154,40 +145,13 @@ def _refuse_template_options(request: Templated) -> None:
 
 
 def _message(message: Message, path: str, history: History) -> dict[str, Any]:
-    if message.role not in ROLES:
-        raise InvalidRequest(
-            f"{path} has the unknown role '{short(message.role)}'; use one of {', '.join(ROLES)}",
-            param=f"{path}.role",
-        )
-    role = ROLES[message.role]
-    told = {"role": role, "content": _content(message, f"{path}.content")}
+    role = template_role(message.role, path)
+    content: Any = message.content
+    if isinstance(content, list):
+        content = [
+            msgspec.structs.asdict(part) if isinstance(part, Part) else part for part in content
+        ]
+    told = {"role": role, "content": content_text(message.role, content, f"{path}.content")}
     if role == "assistant":
         return {**told, **history.assistant(message, path)}
     return {**told, **history.result(message, path)} if role == "tool" else told
-
-
-def _content(message: Message, path: str) -> str:
-    content = message.content
-    if isinstance(content, str):
-        return content
-    if content is None:
-        if message.role != "assistant":
-            raise MissingField(path)
-        return ""
-    return "".join(_text(part, f"{path}[{i}]") for i, part in enumerate(content))
-
-
-def _text(part: str | Part, path: str) -> str:
-    if isinstance(part, str):
-        return part
-    if part.type in MEDIA_PARTS:
-        raise UnsupportedFeature(
-            f"{path} is '{part.type}'; this model reads text only", param=f"{path}.type"
-        )
-    if part.type != "text":
-        raise InvalidRequest(
-            f"{path} has the unknown type '{short(part.type)}'; use 'text'", param=f"{path}.type"
-        )
-    if part.text is None:
-        raise WrongType(f"{path}.text", "a string", "null")
-    return part.text

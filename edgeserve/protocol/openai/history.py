@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from edgeserve.errors import InvalidRequest, MissingField
+from edgeserve.pipeline.messages import short
 from edgeserve.protocol.body import convert
 from edgeserve.text.channels.coerce import load_json
 
@@ -115,7 +116,3 @@ def _call(id: str, function: PastFunction, path: str) -> dict[str, Any]:
         "type": "function",
         "function": {"name": function.name, "arguments": arguments},
     }
-
-
-def short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}..."

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from edgeserve.pipeline.messages import ROLES
 from edgeserve.protocol.openai.answers import (
     ChatChunk,
     ChatCompletion,
@@ -20,7 +21,7 @@ from edgeserve.protocol.openai.answers import (
     TextCompletion,
     Tokenized,
 )
-from edgeserve.protocol.openai.chat import ROLES, ChatRequest
+from edgeserve.protocol.openai.chat import ChatRequest
 from edgeserve.protocol.openai.completion import MAX_PROMPTS, CompletionRequest
 from edgeserve.protocol.openai.harmless import HARMLESS
 from edgeserve.protocol.openai.later import LATER, NOTHING
