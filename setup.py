@@ -66,7 +66,7 @@ ISAS = {
         "neon": ["-march=armv8.2-a+dotprod+fp16"],
     },
 }.get(platform.machine(), {"scalar": []})
-if SANITIZE:  # minutes of compiling less; these sets differ from their neighbours by single instructions
+if SANITIZE:  # minutes of compiling less; these differ from their neighbours by single instructions
     ISAS = {isa: flags for isa, flags in ISAS.items() if isa not in ("avx512", "avx512_bf16")}
 
 
