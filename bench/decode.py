@@ -57,7 +57,7 @@ def theirs(binary: str, model: str, threads: int, prompt_tokens: int, tokens: in
 def check(llm: LLM) -> str:
     """Greedy decoding must repeat itself; returns a sample to look at."""
     params = SamplingParams(temperature=0, max_tokens=24)
-    texts = {llm.complete("The capital of France is", params)[0].text for _ in range(2)}
+    texts = {llm.complete("The capital of Japan is", params)[0].text for _ in range(2)}
     if len(texts) != 1:
         raise SystemExit(f"greedy decoding is not repeatable: {texts}")
     return texts.pop()
