@@ -286,6 +286,11 @@ class LLM:
             return self._replica.stats().cache if self.context_cache_enabled else None
 
     @property
+    def name(self) -> str:
+        """What `edgeserve serve` calls the model."""
+        return self._model.name
+
+    @property
     def model_id(self) -> str:
         return self._model.info.identity
 

@@ -8,6 +8,7 @@ but warnings, as Python's logging does.
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import time
@@ -48,7 +49,7 @@ class Log:
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
     """Write lines of `level` and above to `stream` (stderr)."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = logging.StreamHandler(stream or Stderr())
     handler.setFormatter(LineFormatter())
     for name in ("edgeserve", "uvicorn.error"):
         logger = logging.getLogger(name)
@@ -57,6 +58,17 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
     logging.getLogger("edgeserve").setLevel(level.upper())
     # uvicorn's own lines tell what ours tell already, except that something went wrong.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+
+
+class Stderr(io.TextIOBase):
+    """sys.stderr as it is at that moment: progress bars put a proxy there, which writes lines above
+    them."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 class LineFormatter(logging.Formatter):

@@ -65,7 +65,7 @@ class ChatLoop:
         self._keyboard = keyboard
 
     def run(self) -> None:
-        print(f"{self._llm.model_id}; /help lists the commands")
+        print(f"{self._llm.name}; /help lists the commands")
         while (line := self._keyboard.read()) is not None:
             if line.startswith("/"):
                 if not self._obey(line):

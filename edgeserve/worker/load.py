@@ -211,7 +211,7 @@ def describe_option(option: Option) -> FamilyOption:
 
 
 def _note(sentence: str) -> None:
-    log.info("bundle", text=sentence)
+    log.debug("bundle", text=sentence)
 
 
 def _silent(stage: str, done: int, total: int) -> None:

@@ -51,7 +51,7 @@ class Stream:
 class ScriptedModel:
     answers: list[Stream]
     asked: list[list[dict[str, str]]] = field(default_factory=list)
-    model_id: str = "scripted"
+    name: str = "scripted"
     context: int = 100
 
     def generate_stream(
@@ -101,6 +101,11 @@ def test_an_answer_is_printed_with_speed_latency_and_context(
     assert "first token after 0.25 s" in said
     assert "context 20 of 100 (20%)" in said
     assert stream.closed
+
+
+def test_the_first_line_names_the_model_as_serve_does(capsys: pytest.CaptureFixture[str]) -> None:
+    chat([])
+    assert capsys.readouterr().out == "scripted; /help lists the commands\n"
 
 
 def test_the_conversation_goes_on_with_what_was_said() -> None:

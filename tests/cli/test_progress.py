@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import io
+import logging
 
+import pytest
+
+from edgeserve import log
 from edgeserve.cli.progress import Bars, Lines, reporter
 
 
@@ -25,11 +29,28 @@ def test_a_stage_of_unknown_length_is_one_line() -> None:
     assert stream.getvalue() == "loading\n"
 
 
-def test_a_terminal_gets_bars() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
+
+def test_a_log_line_does_not_stand_between_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    for name in ("edgeserve", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        monkeypatch.setattr(logger, "handlers", [])
+        monkeypatch.setattr(logger, "propagate", logger.propagate)
+        monkeypatch.setattr(logger, "level", logger.level)
+    log.configure("info")
+    with reporter() as progress:
+        progress("packing", 0, 100)
+        log.Log("front").info("worker_ready")
+        assert "event=worker_ready" in terminal.getvalue()
+        assert "packing" in terminal.getvalue().partition("time=")[2], "drawn again below the line"
+
+
+def test_a_terminal_gets_bars() -> None:
     stream = Terminal()
     with reporter(stream) as progress:
         assert isinstance(progress, Bars)
