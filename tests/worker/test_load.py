@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from edgeserve._native import kernels
 from edgeserve.config import EngineOptions
 from edgeserve.errors import BadConfig, CheckpointError
 from edgeserve.worker.load import load_runtime
@@ -43,7 +45,19 @@ def test_a_checkpoint_is_packed_once_and_its_bundle_serves_as_well(
     assert len(set(answers)) == 1
     assert first.info.family == "scripted"
     assert first.info.threads == 1
-    assert first.info.isa
+
+
+def test_the_info_tells_what_really_runs(scripted_checkpoint: Path, tmp_path: Path) -> None:
+    options = EngineOptions(checkpoint=str(scripted_checkpoint), cache_dir=tmp_path, threads=1)
+    page_bytes = {}
+    for kv_dtype in ("auto", "f32", "bf16"):
+        runtime = load_runtime(msgspec.structs.replace(options, kv_dtype=kv_dtype))
+        assert runtime.info.isa in kernels.isas()
+        page_bytes[kv_dtype] = (runtime.info.kv_dtype, runtime.info.page_bytes)
+        runtime.close()
+    assert [dtype for dtype, _ in page_bytes.values()] == ["bf16", "f32", "bf16"]
+    assert page_bytes["auto"] == page_bytes["bf16"]
+    assert page_bytes["f32"][1] == 2 * page_bytes["bf16"][1]
 
 
 def test_a_failing_plugin_fails_its_request_alone_and_is_named(
