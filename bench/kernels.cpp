@@ -5,7 +5,8 @@
 //
 // Limits: bytes read per second from caches and memory (huge pages), products per second. Kernels:
 // linear layers [OUT, IN] by format, instruction set and rows; results are checked against the
-// scalar kernels first. Times are CPU time of the thread, the best of many: what a quiet moment gives.
+// scalar kernels first. Times are CPU time of the thread, the best of many: what a quiet moment
+// gives.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -121,7 +122,8 @@ struct Layer {
         x_stride(f.kind == Kind::INT ? in_padded(in) / kBlock : in_padded(in)) {
     std::mt19937 random(1);
     const size_t bytes = size_t(packed_bytes(f, out_size, in));
-    for (size_t i = 0; i < bytes; ++i) data.data()[i] = (uint8_t(random()) & 0x3b) | 0x20;  // no subnormal scale
+    for (size_t i = 0; i < bytes; ++i)
+      data.data()[i] = (uint8_t(random()) & 0x3b) | 0x20;  // no scale is subnormal
     weight.data = data.data();
     std::vector<float> row(static_cast<size_t>(in));
     for (int64_t r = 0; r < 256; ++r) {

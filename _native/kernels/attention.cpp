@@ -23,7 +23,9 @@ struct Query {  // a row and a head: what the softmax has seen so far
 struct Floats {
   const float* keys;
   const float* values;
-  inline void two_keys(int d, F* k) const { k[0] = load(keys + 16 * d), k[1] = load(keys + 16 * d + 16); }
+  inline void two_keys(int d, F* k) const {
+    k[0] = load(keys + 16 * d), k[1] = load(keys + 16 * d + 16);
+  }
   inline F value(int at) const { return load(values + at); }
 };
 

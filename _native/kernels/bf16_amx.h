@@ -1,5 +1,5 @@
-// Linear layers in bf16 in the chip's matrix unit, for any number of rows: 32 k at a time, sums kept
-// in the unit. A row's sums do not depend on the rows beside it.
+// Linear layers in bf16 in the chip's matrix unit, for any number of rows: 32 k at a time, sums
+// kept in the unit. A row's sums do not depend on the rows beside it.
 #pragma once
 
 #include "edgeserve/kernels.h"
@@ -10,7 +10,7 @@ namespace edgeserve {
 namespace ES_ISA {
 namespace {
 
-constexpr int kPair = 2;           // blocks of rows, and tiles, that share what is read
+constexpr int kPair = 2;             // blocks of rows, and tiles, that share what is read
 constexpr int64_t kFarAhead = 4096;  // bytes
 
 // Registers 0 to 3: sums [row block][tile], 4 and 5: activations, 6 and 7: weights.
@@ -88,9 +88,11 @@ inline void bf16_tiles(const Matmul& m, int tile_start, int tile_stop) {
     configure_bf16(least(count, kMatrixRows), second > 0 ? second : 1);
     int tile = tile_start;
     for (; tile + 2 <= tile_stop; tile += 2)
-      second > 0 ? bf16_block<2, 2>(m, tile, start, count) : bf16_block<1, 2>(m, tile, start, count);
+      second > 0 ? bf16_block<2, 2>(m, tile, start, count)
+                 : bf16_block<1, 2>(m, tile, start, count);
     if (tile < tile_stop)
-      second > 0 ? bf16_block<2, 1>(m, tile, start, count) : bf16_block<1, 1>(m, tile, start, count);
+      second > 0 ? bf16_block<2, 1>(m, tile, start, count)
+                 : bf16_block<1, 1>(m, tile, start, count);
   }
   _tile_release();
 }
