@@ -7,7 +7,7 @@ from typing import TypeAlias
 # (token, logprob, ((token, logprob), ...)): the fields of generation.TokenLogprob
 LogprobTuple: TypeAlias = tuple[int, float, tuple[tuple[int, float], ...]]
 
-# (sequence id, text, tokens, logprobs, marks, finish, stop, phase): generation.Piece after the first.
+# (sequence id, text, tokens, logprobs, marks, finish, stop, phase): a Piece after its first field.
 # `finish` is 0 while the choice goes on, else a Finish, or 3 (FAILED): no token could be chosen
 # because hook, mask or bias left none; the engine answers Failed. `logprobs` is () unless asked.
 PieceTuple: TypeAlias = tuple[
