@@ -112,6 +112,7 @@ RANGES: Mapping[str, Range] = {
     "min_tokens": Range(int, 0, INT31),
     "max_tokens": Range(int, 1, math.inf),
     "max_completion_tokens": Range(int, 1, math.inf),
+    "thinking_budget": Range(int, 0, INT31),
     "seed": Range(int, -(2**63), SEED_MASK),
     "n": Range(int, 1, MAX_CHOICES),
     "best_of": Range(int, 1, MAX_CHOICES),
@@ -168,6 +169,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     enable_thinking: bool | None = None
     reasoning_effort: str | None = None
+    thinking_budget: int | None = None  # tokens of reasoning; then it is closed
     chat_template_kwargs: Mapping[str, Any] | None = None
 
     # What the text must follow; at most one of them. `guided_decoding` may be a pair of mode and

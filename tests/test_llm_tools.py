@@ -55,6 +55,29 @@ def test_reasoning_stays_in_the_text_unless_a_parser_is_named(llm: LLM) -> None:
         assert (output.text, output.reasoning, output.tool_calls) == ("Yes.", "Hm.", None)
 
 
+@pytest.mark.parametrize("parser", ["none", "qwen3"])
+def test_a_budget_closes_reasoning(llm: LLM, parser: str) -> None:
+    """Also where the thoughts stay in the text."""
+    params = SamplingParams(enable_thinking=True, thinking_budget=3)
+    output = llm.chat("say:<think>abcdefghij", params, reasoning_parser=parser)
+    told = ("hij", "abc") if parser == "qwen3" else ("<think>abc\n</think>\n\nhij", None)
+    assert (output.text, output.reasoning, output.finish_reason) == (*told, "stop")
+    deltas = list(llm.generate_stream("say:<think>abcdefghij", params, reasoning_parser=parser))
+    assert "".join(delta.text for delta in deltas) == output.text
+    assert "".join(delta.reasoning for delta in deltas) == (output.reasoning or "")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "thinks"), [("say:x", False), ([1, 2, 3], True), ([1, 2, 3], False)]
+)
+def test_a_budget_without_reasoning_is_refused(
+    llm: LLM, prompt: str | list[int], thinks: bool
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        llm.generate(prompt, SamplingParams(enable_thinking=thinks, thinking_budget=3))
+    assert caught.value.param == "thinking_budget"
+
+
 def test_a_stream_has_parts_of_calls(llm: LLM) -> None:
     said = f"say:<think>Hm.</think>{CALL}"
     deltas = list(llm.generate_stream(said, THINK, tools=[WEATHER], reasoning_parser="auto"))

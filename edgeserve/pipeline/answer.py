@@ -40,7 +40,7 @@ class Answer:
         self.clipped = clipped  # max_tokens was asked for and is more than fits
         self.prompt_ids = tuple(prompt.ids for prompt in prompts)
         self.prompt_texts = tuple(prompt.text for prompt in prompts)
-        self._read_tokens = 0
+        self._read_tokens = self._read_reasoning = 0
         self.prompt_logprobs: dict[int, tuple[TokenLogprob, ...]] = {}  # by index of the prompt
 
     @classmethod
@@ -106,7 +106,10 @@ class Answer:
     @property
     def reasoning_tokens(self) -> int:
         """Of what was read so far, over all choices."""
-        return self._reading.reasoning_tokens
+        if any(request.reasoning is None for request in self._requests):
+            return self._reading.reasoning_tokens  # the engine was not told where it stands
+        is_whole = len(self._source.usages) == len(self._requests)
+        return self.usage.reasoning_tokens if is_whole else self._read_reasoning
 
     def read(self, piece: Piece) -> list[Delta]:
         """What a piece of this answer says, thinks and calls. Each is read once, in order."""
@@ -131,6 +134,7 @@ class Answer:
                     continue
                 for piece in event.pieces:
                     self._read_tokens += len(piece.tokens)
+                    self._read_reasoning += len(piece.tokens) if piece.phase else 0
                     if index:
                         number = index * self.drawn + piece.choice
                         yield msgspec.structs.replace(piece, choice=number)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from edgeserve.errors import UnsupportedFeature
 from edgeserve.guide import Guide
 from edgeserve.pipeline.call import Call, Chat
 
 if TYPE_CHECKING:
-    from edgeserve.pipeline.prompt import Encoder, Tokens
     from edgeserve.pipeline.reading import Readers
     from edgeserve.text.guide.maker import GuideMaker
 
@@ -65,20 +61,3 @@ class GuideDesk:
     def close(self) -> None:
         if self._maker is not None:
             self._maker.close()
-
-
-def by_prompt(
-    guide: Guide | None,
-    call: Call,
-    prompts: Sequence[Tokens],
-    readers: Readers,
-    encoder: Encoder,
-) -> list[Guide | None]:
-    """The guide of each prompt: it begins where the reasoning of its answer ends."""
-    if guide is None:
-        return [None] * len(prompts)
-    guides: list[Guide | None] = []
-    for prompt, tokens in zip(call.prompts, prompts, strict=True):
-        mark = readers.end_of_reasoning(call, prompt, tokens, thinks=encoder.thinks(call.params))
-        guides.append(msgspec.structs.replace(guide, start_after=mark))
-    return guides

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from edgeserve.generation import GenerationRequest
-from edgeserve.guide import Guide
 from edgeserve.model_info import ModelInfo
 from edgeserve.pipeline.answer import Answer
 from edgeserve.pipeline.call import Call
-from edgeserve.pipeline.guides import GuideDesk, by_prompt
+from edgeserve.pipeline.guides import GuideDesk
 from edgeserve.pipeline.prompt import Encoder, Thinking, Tokens, param_of
 from edgeserve.pipeline.reading import AUTO, Readers
+from edgeserve.pipeline.thinking import Course, courses
 from edgeserve.sampling import SEED_MASK, SamplerDefaults, SamplerSettings, bad, resolve
 from edgeserve.ticket import Generator
 
@@ -106,8 +106,8 @@ class ServedModel:
         prompts = await self.encoder.encode(call)
         reading = self._readers.reading(call, prompts)
         guide = await self._guides.make(call, self._readers)
-        guides = by_prompt(guide, call, prompts, self._readers, self.encoder)
-        requests, clipped = self.requests(call, prompts, guides)
+        planned = courses(guide, call, prompts, self._readers, self.encoder)
+        requests, clipped = self.requests(call, prompts, planned)
         params = call.params
         return await Answer.open(
             self._generator,
@@ -120,12 +120,12 @@ class ServedModel:
         )
 
     def requests(
-        self, call: Call, prompts: list[Tokens], guides: Sequence[Guide | None]
+        self, call: Call, prompts: list[Tokens], planned: Sequence[Course]
     ) -> tuple[list[GenerationRequest], bool]:
         """One request per prompt, and whether a wished max_tokens was clipped."""
         params = call.params
         # A text that follows a guide ends where the guide lets it, and nowhere else.
-        ends_freely = all(guide is None or guide.has_free_text for guide in guides)
+        ends_freely = all(one.guide is None or one.guide.has_free_text for one in planned)
         samplers = apart(self.settings(call), prompts, fixed=params.seed is not None)
         wished = params.token_limit or self._options.default_max_tokens or call.default_max_tokens
         prompt_logprobs = params.prompt_logprobs
@@ -154,7 +154,8 @@ class ServedModel:
                     skip_special_tokens=params.skip_special_tokens is not False,
                     logprobs=0 if is_ranked else params.alternatives,
                     prompt_logprobs=prompt_logprobs,
-                    guide=guides[index],
+                    reasoning=planned[index].reasoning,
+                    guide=planned[index].guide,
                     reuse_context=params.reuse_context is not False,
                     cache_generated_tokens=params.cache_generated_tokens is not False,
                     cache_salt=call.cache_salt,

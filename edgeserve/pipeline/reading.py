@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from edgeserve.errors import InvalidRequest
+from edgeserve.errors import InvalidRequest, UnsupportedFeature
 from edgeserve.generation import Piece
 from edgeserve.pipeline.call import Call, Chat, Prompt
 from edgeserve.text.channels import (
@@ -28,6 +28,7 @@ from edgeserve.text.channels import (
     Delta,
     End,
     Parsers,
+    Thoughts,
     reasoning_parser,
     tool_parser,
     tool_schemas,
@@ -93,7 +94,7 @@ class Readers:
     ) -> None:
         """`tool` and `reasoning` are what its operator chose. Raises `BadConfig` for a name that
         is not known."""
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._own = (tool, reasoning)
         source = template.all_sources if template is not None else ""
         if template is not None and not template.takes_tools:
@@ -118,28 +119,35 @@ class Readers:
 
     def call_grammar(self, call: Call) -> CallGrammar | None:
         """How the model writes calls; None when no guide can make it do so."""
-        own_tool, own_reasoning = self._own
-        name = call.tool_parser or own_tool
-        parsers = self._parsers(name, call.reasoning_parser or own_reasoning)
-        return None if name == NONE else parsers.call_grammar()
+        name = call.tool_parser or self._own[0]
+        return None if name == NONE else self._of(call).call_grammar()
 
     def special_id(self, text: str) -> int | None:
         """The id of a text that is a special token."""
-        token = self._tokenizer.id_of(text)
-        return token if token in self._tokenizer.special_ids else None
+        token = self.tokenizer.id_of(text)
+        return token if token in self.tokenizer.special_ids else None
 
-    def end_of_reasoning(
-        self, call: Call, prompt: Prompt, tokens: Tokens, *, thinks: bool
-    ) -> int | None:
-        """The token that ends the reasoning before the content of the answer; None when there is
-        no reasoning. `thinks`: the template was asked for it."""
-        if not isinstance(prompt, Chat) or not prompt.apply_chat_template:
-            return None
-        own_tool, own_reasoning = self._own
-        parsers = self._parsers(
-            call.tool_parser or own_tool, call.reasoning_parser or own_reasoning
-        )
-        return parsers.end_of_reasoning(tokens.text, _prefill(prompt), thinks=thinks)
+    def refuse_channels(self, call: Call, param: str) -> None:
+        """Raises `UnsupportedFeature` when the answers have channels: the engine sees none."""
+        if self._of(call).has_channels:
+            raise UnsupportedFeature(
+                "the answers of this model have channels, which this does not go with yet",
+                param=param,
+            )
+
+    def thoughts(
+        self, call: Call, chat: Chat, tokens: Tokens, *, thinks: bool, always: bool
+    ) -> Thoughts | None:
+        """The reasoning of the answer to a chat; None when there is none. `thinks`: the template
+        was asked for it. `always`: also for a call that leaves reasoning in the text."""
+        parsers = self._of(call)
+        if always and call.reasoning_parser == NONE:
+            parsers = self._parsers(*self._own)
+        return parsers.thoughts(tokens.text, _prefill(chat), thinks=thinks)
+
+    def _of(self, call: Call) -> Parsers:
+        tool, reasoning = self._own
+        return self._parsers(call.tool_parser or tool, call.reasoning_parser or reasoning)
 
     def _channels(
         self, prompt: Prompt, tokens: Tokens, parsers: Parsers, call: Call, *, reads_calls: bool
@@ -160,7 +168,7 @@ class Readers:
         return Parsers(
             tool_parser(AUTO if tool == NONE else tool, **self._hints),
             reasoning_parser(reasoning, **self._hints),
-            self._tokenizer.id_of,
+            self.tokenizer.id_of,
         )
 
 

@@ -39,6 +39,7 @@ OPENAI = SamplerSettings(seed=0)
         ("reuse_context", [True, False], [0, "no"]),
         ("enable_thinking", [True, False], [1]),
         ("reasoning_effort", ["", "low"], [1]),
+        ("thinking_budget", [0, 5], [-1, 0.5, True]),
         ("chat_template_kwargs", [{}, {"a": 1}], [[], "x"]),
     ],
 )

@@ -38,7 +38,9 @@ CASES = [
     ('"chat_template_kwargs":[]', "chat_template_kwargs", "invalid_type"),
     ('"enable_thinking":"yes"', "enable_thinking", "invalid_type"),
     ('"reasoning_effort":1', "reasoning_effort", "invalid_type"),
-    ('"thinking_budget":5', "thinking_budget", "unsupported_feature"),
+    ('"thinking_budget":"5"', "thinking_budget", "invalid_type"),
+    ('"thinking_budget":-1', "thinking_budget", "invalid_value"),
+    ('"thinking_budget":5,"apply_chat_template":false', "thinking_budget", "invalid_value"),
     (
         '"add_generation_prompt":true,"continue_final_message":true',
         "continue_final_message",

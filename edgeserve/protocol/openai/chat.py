@@ -52,6 +52,7 @@ class ChatRequest(Request, frozen=True, kw_only=True, forbid_unknown_fields=True
     chat_template_kwargs: dict[str, Any] | None = None
     enable_thinking: bool | None = None
     reasoning_effort: str | None = None
+    thinking_budget: int | None = None
 
 
 TEMPLATE_OPTIONS = (
@@ -62,6 +63,7 @@ TEMPLATE_OPTIONS = (
     "chat_template_kwargs",
     "enable_thinking",
     "reasoning_effort",
+    "thinking_budget",
 )
 
 read_chat = Body(ChatRequest).read
@@ -79,6 +81,7 @@ def chat_call(request: ChatRequest) -> Call:
         chat_template_kwargs=request.chat_template_kwargs,
         enable_thinking=request.enable_thinking,
         reasoning_effort=request.reasoning_effort,
+        thinking_budget=request.thinking_budget,
     )
     return Call(
         prompts=(conversation(request, offered(request.tools, request.tool_choice)),),

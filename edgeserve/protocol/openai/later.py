@@ -21,7 +21,6 @@ class Later(Harmless, frozen=True, kw_only=True, forbid_unknown_fields=True):
     web_search_options: Any = None
     verbosity: Any = None
     reasoning: Any = None
-    thinking_budget: Any = None
     suffix: Any = None
 
 

@@ -31,6 +31,7 @@ from edgeserve.text.channels.registry import (
     reasoning_parser,
     tool_parser,
 )
+from edgeserve.text.channels.think import Thoughts
 from edgeserve.text.channels.wire import CallGrammar, Slot
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "Parsers",
     "Reasoning",
     "Slot",
+    "Thoughts",
     "Tools",
     "call_grammar",
     "reasoning_parser",

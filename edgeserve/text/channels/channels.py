@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from edgeserve.errors import UnsupportedFeature
 from edgeserve.generation import Finish, Piece
 from edgeserve.text.channels.calls import Calls, Tools, call_id
 from edgeserve.text.channels.delta import Content, Delta, End, Reasoning
@@ -23,6 +22,7 @@ from edgeserve.text.channels.registry import (
     special_texts,
 )
 from edgeserve.text.channels.splitter import Splitter
+from edgeserve.text.channels.think import Thoughts
 from edgeserve.text.channels.wire import CallGrammar, Slot
 
 
@@ -53,31 +53,27 @@ class Parsers:
 
     def call_grammar(self) -> CallGrammar | None:
         """How calls are written; None when no guide can enforce it."""
-        if HARMONY in (self.tool, self.reasoning):
+        if self.has_channels:
             return None
         grammar = call_grammar(self.tool)
         return None if grammar.slot is Slot.PYTHON else grammar
 
-    def end_of_reasoning(self, prompt: str, prefill: str = "", *, thinks: bool) -> int | None:
-        """The token after which content begins; None when the answer begins with it. `thinks`: the
-        template was asked for reasoning, which the model may open itself."""
-        if HARMONY in (self.tool, self.reasoning):
-            raise UnsupportedFeature(
-                "the answers of this model have channels, which no guide goes with yet",
-                param="response_format",
-            )
+    @property
+    def has_channels(self) -> bool:
+        """Whether an answer names its channels itself, in place of tags."""
+        return HARMONY in (self.tool, self.reasoning)
+
+    def thoughts(self, prompt: str, prefill: str = "", *, thinks: bool) -> Thoughts | None:
+        """The reasoning of the answer after `prompt`; None when there is none between tags.
+        `thinks`: the template was asked for reasoning, which the model may open itself."""
         tags = REASONING_PARSERS[self.reasoning]
-        if tags is None or not (tags.inside(prompt, prefill) or (thinks and not prefill)):
+        if tags is None or self.has_channels:
             return None
-        if prompt.rstrip().endswith(tags.end):
+        if tags.inside(prompt, prefill):
+            return Thoughts(tags, is_open=True)
+        if not thinks or prefill or prompt.rstrip().endswith(tags.end):
             return None
-        if self._end_id is None:
-            raise UnsupportedFeature(
-                "no single token ends this model's reasoning, so no guide can follow it; switch "
-                "thinking off",
-                param="enable_thinking",
-            )
-        return self._end_id
+        return Thoughts(tags, is_open=False)
 
     def channels(
         self,
@@ -96,7 +92,7 @@ class Parsers:
         reader = Reader()
         calls = Calls(tools, reader, new_id)
         parser: Splitter | Harmony
-        if HARMONY in (self.tool, self.reasoning):
+        if self.has_channels:
             parser = Harmony(reader, calls, header=prompt_header(prompt))
         else:
             tags = REASONING_PARSERS[self.reasoning]

@@ -23,6 +23,13 @@ class Tags(msgspec.Struct, frozen=True, kw_only=True):
         return tail.endswith(self.start) or (self.begins_inside and not prefill)
 
 
+class Thoughts(msgspec.Struct, frozen=True):
+    """The reasoning of one answer."""
+
+    tags: Tags
+    is_open: bool  # the prompt ends inside; else the model opens it, or not
+
+
 QWEN3 = Tags(start="<think>", end="</think>")
 NEMOTRON = Tags(start="<think>", end="</think>")
 DEEPSEEK_R1 = Tags(start="<think>", end="</think>", begins_inside=True)
