@@ -48,6 +48,7 @@ def networks(request, model_cache, tmp_path_factory):
     return request.param, *loaded
 
 
+@pytest.mark.works("Greedy texts at `--dtype f32` are those of `transformers`, on two real models")
 def test_greedy_texts_at_f32_are_those_of_transformers(networks) -> None:
     """Each recorded token is the most likely one after the tokens before it: by induction the
     greedy texts are equal."""
@@ -68,6 +69,7 @@ def test_tokens_one_by_one_are_those_of_the_whole(networks) -> None:
     assert tokens == greedy.tokens[:16]
 
 
+@pytest.mark.works("The 4-bit form stays within a mean KL divergence of 0.010 of float32")
 def test_the_shipped_form_stays_near_to_float32(networks, record_property) -> None:
     """Over 300 positions of real text and all of the vocabulary."""
     name, exact, shipped = networks
