@@ -168,6 +168,26 @@ def refuse_bad_input(http: httpx.Client, model: str) -> None:
         assert param is None or error["param"] == param
 
 
+def test_a_model_without_a_chat_template_completes_and_refuses_to_chat(
+    scripted_plugin: Path, wire_cache: Path, tmp_path: Path
+) -> None:
+    del scripted_plugin
+    from edgeserve_scripted import write_checkpoint
+
+    checkpoint = write_checkpoint(tmp_path / "raw", chat_template=None)
+    with serving(str(checkpoint), *OPTIONS, cache=wire_cache) as server:
+        server.wait_ready()
+        with httpx.Client(base_url=server.url, timeout=30) as http:
+            answer = http.post(CHAT, json={"messages": user("hi")})
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"]) == (400, "no_chat_template")
+            assert error["param"] == "messages" and "--chat-template" in error["message"]
+            raw = http.post("/v1/completions", json={"prompt": "hi", "max_tokens": 2})
+            assert raw.status_code == 200
+            until(lambda: http.get("/health").json()["scheduling"]["completed"] >= 1)
+            assert http.get("/health").json()["scheduling"]["submitted"] == 1
+
+
 def one_request(http: httpx.Client, model: str, number: int) -> bool:
     """A random request; every fifth hangs up half-way. Whether its answer is right."""
     draw = random.Random(number)
