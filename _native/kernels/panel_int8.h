@@ -43,7 +43,8 @@ inline void unpack(const Packed& w, int32_t tile, const Shape& shape, const Pane
   const uint8_t* from = w.data + tile * tile_bytes(f, w.in);
   unpack_scales(f, from, groups_of(f, w.in), panel.scales);
   if (f.minimum) unpack_scales(f, from + scale_bytes(f, w.in), groups_of(f, w.in), panel.minimums);
-  const I zero = set1_i((shape.is_signed ? shape.zero : 0) * 0x01010101);
+  const uint32_t zeros = uint32_t(shape.is_signed ? shape.zero : 0) * 0x01010101u;  // in each byte
+  const I zero = set1_i(int32_t(zeros));
   const uint8_t* codes = from + codes_offset(f, w.in);
   uint8_t* to = panel.codes;
   for (int32_t quad = 0; quad < shape.blocks * 8; quad += 8 / Bits, codes += 64) {
