@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 from edgeserve.config import ServeOptions
@@ -41,7 +40,7 @@ class Serving:
     async def vocabulary(self, model: ServedModel) -> Vocabulary:
         """The names of a model's tokens; made when they are first asked for, off the loop."""
         if self._vocabulary is None or self._vocabulary[0] is not model:
-            pieces = await asyncio.to_thread(model.tokenizer.token_bytes, model.info.vocab)
+            pieces = await model.load_token_bytes()
             self._vocabulary = (model, Vocabulary(pieces, model.tokenizer.special_ids))
         return self._vocabulary[1]
 
