@@ -2,9 +2,9 @@
 
 `Guides` belongs to an engine; a `Follower` belongs to one sequence. How the turn uses them:
 
-    # accept: the grammar compiles in a thread while the request waits for its seat.
-    follower = guides.open(call.guide)
-    # seat, once follower.is_ready; fork:
+    # accept: the grammar compiles in a thread before the request queues for a seat.
+    follower = guides.open(call.guide); follower.on_ready(queue the request)
+    # seat; fork:
     sequence.constrained = True; followers[row] = follower.fork() for each further choice
     # turn: constrained rows make one step at a time (horizon 1).
     round = guides.begin([followers of the rows that will be sampled])   # masks start in a thread
@@ -14,9 +14,8 @@
         core.sample()
     for row in rows: follower.accept(token)                # each token that was sampled
 
-A round that is ready before `run` (`round.is_ready`) may set its masks first; native decode then
-samples without the extra stop. `Follower.failed` says why a row cannot go on; its request fails
-and no other. A follower is used by one thread at a time: the engine's, or a round's while it runs.
+`Follower.failed` says why a row cannot go on; its request fails and no other. A follower is used by
+one thread at a time: the engine's, or a round's while it runs.
 """
 
 from __future__ import annotations
@@ -113,10 +112,6 @@ class Round:
     def __init__(self, future: Future[Masks]) -> None:
         self._future = future
 
-    @property
-    def is_ready(self) -> bool:
-        return self._future.done()
-
     def masks(self) -> Masks:
         """Waits for them."""
         return self._future.result()
@@ -142,11 +137,6 @@ class Follower:
         self._free: list[int] = []  # tokens before the grammar began, with the mark
         self._places: list[Place] = [START]  # after each token of the grammar
         self._ended = 0  # end-of-sequence tokens, which the matcher never sees
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the grammar is compiled. A row that is not seated before stalls nobody."""
-        return self._compiled.done()
 
     def on_ready(self, then: Callable[[BaseException | None], None]) -> None:
         """Call back, from any thread, once the grammar is compiled, or with what prevented it."""
